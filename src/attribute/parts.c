@@ -267,8 +267,11 @@ static double memory_s(const struct nrg_part *part)
     return part->tl->is_gauge ? nrg_idle_memory_s((double)part->width_ns * 1e-9, said_s) : 0;
 }
 
+/* Whose CPUs a line is over: where others' are not known, all are taken for the program's. */
+enum line_over { OVER_ALL, OVER_OWN };
+
 static void fit_line(const struct nrg_engine *e, const struct nrg_part *part, const double *power_w,
-                     struct nrg_idle_fit *fit)
+                     enum line_over over, struct nrg_idle_fit *fit)
 {
     const struct nrg_cells *c = &e->cells;
     nrg_idle_init(fit, memory_s(part));
@@ -277,6 +280,7 @@ static void fit_line(const struct nrg_engine *e, const struct nrg_part *part, co
     for (size_t k = 0; k < c->n; k++) {
         double length_s = nrg_cells_length_s(c, k);
         double busy_s = c->outside[k] ? NAN : busy_in(c, part, k) * length_s;
+        busy_s -= over == OVER_OWN && !part->pool && c->other_s ? c->other_s[k] : 0;
         nrg_idle_add(fit, length_s, busy_s, power_w[k] * length_s);
     }
 }
@@ -358,11 +362,25 @@ static bool never_changes(const struct nrg_engine *e, const struct nrg_part *par
     return n > 2 && squares / n - mean * mean < most * mean * mean;
 }
 
+/*
+ * Whether power stayed as it was while the load changed, by the lines over all busy CPUs and over
+ * the program's. Others, who may draw little or rest when the program works, say nothing of the
+ * program: its own CPU time must have changed, too. A regression sees changes inside of cells, and
+ * needs no such rule if there are any.
+ */
+static bool is_constant(const struct nrg_engine *e, const struct nrg_part *part,
+                        const struct nrg_idle_fit *fit, const struct nrg_idle_fit *own)
+{
+    if (!nrg_idle_flat(fit))
+        return false;
+    return part->method == NRG_METHOD_REGRESS ? never_changes(e, part) : nrg_idle_flat(own);
+}
+
 /* Which of the ways applies; fills part->idle_w unless it is one number. NULL: not known. */
 static const char *find_idle(struct nrg_engine *e, struct nrg_part *part,
                              const struct cell_power *power, double given_w, double *idle_w)
 {
-    struct nrg_idle_fit fit;
+    struct nrg_idle_fit fit, own;
     bool share = e->options->idle == NRG_IDLE_SHARE;
     if (e->options->idle == NRG_IDLE_NONE) {
         *idle_w = 0;
@@ -376,17 +394,21 @@ static const char *find_idle(struct nrg_engine *e, struct nrg_part *part,
         return "estimate"; /* a baseline would be the same model, with what else ran meanwhile */
     if (nrg_part_baseline(e, part, power->least_w, idle_w))
         return "baseline";
-    fit_line(e, part, power->w, &fit);
+    fit_line(e, part, power->w, OVER_ALL, &fit);
+    fit_line(e, part, power->w, OVER_OWN, &own);
     *idle_w = nrg_idle_solve(&fit);
     /* Where idle is shared by time, power that hardly changes is shared by time too. A regression
      * sees what changes inside of a cell, and finds the idle power itself, if anything changes. */
     bool regressed = part->method == NRG_METHOD_REGRESS;
-    if (nrg_idle_flat(&fit) || (share && power->steady &&
-                                (!regressed || (e->cells.has_rates && never_changes(e, part))))) {
+    if (is_constant(e, part, &fit, &own) ||
+        (share && power->steady &&
+         (!regressed || (e->cells.has_rates && never_changes(e, part))))) {
         *idle_w = INFINITY;
         return "constant power";
     }
-    part->idle_error_w = isnan(*idle_w) ? 0 : nrg_idle_error(&fit);
+    part->idle_error_w =
+        isnan(*idle_w) ? 0
+                       : nrg_idle_error(&fit, fmax(nrg_idle_always(&fit), nrg_idle_always(&own)));
     if (isnan(*idle_w) && !share) {
         *idle_w = summary_idle_w(e, part);
         part->idle_error_w = isnan(*idle_w) ? 0 : e->out->summary.idle_found.more_w / 2;

@@ -75,23 +75,27 @@ double nrg_idle_solve(const struct nrg_idle_fit *f)
     return slope <= 0 ? NAN : fmax(0, fmin(intercept, f->min_y));
 }
 
+double nrg_idle_always(const struct nrg_idle_fit *f)
+{
+    return f->n > 0 && f->sx > 0 ? fmax(0, f->min_x) * f->n / f->sx : 0;
+}
+
 /* Where nothing was near 0 the line is carried on to there, by the watts of CPUs that were always
  * busy: these may differ, so that idle power may be anything up to the least that was seen. */
-double nrg_idle_error(const struct nrg_idle_fit *f)
+double nrg_idle_error(const struct nrg_idle_fit *f, double always)
 {
     double idle_w = nrg_idle_solve(f);
     if (isnan(idle_w))
         return NAN;
-    double far = fmax(0, f->min_x) * f->n / f->sx;
     double range_w = fmax(idle_w, f->min_y - idle_w);
-    return hypot(sqrt(residual(f) * f->sxx / spread_of(f)), far * range_w / 2);
+    return hypot(sqrt(residual(f) * f->sxx / spread_of(f)), always * range_w / 2);
 }
 
 bool nrg_idle_flat(const struct nrg_idle_fit *f)
 {
     if (!can_tell(f))
         return false;
-    double slope = slope_of(f), error = sqrt(residual(f) * f->n / spread_of(f));
+    double slope = fabs(slope_of(f)), error = sqrt(residual(f) * f->n / spread_of(f));
     double spread = f->max_x - f->min_x, mean_w = f->sy / f->n;
     return slope * spread < FLAT * mean_w ||
            (slope < 2 * error && (slope + 2 * error) * spread < MAYBE_FLAT * mean_w);

@@ -36,9 +36,11 @@ void nrg_idle_add(struct nrg_idle_fit *fit, double length_s, double busy_s, doub
  * Never above the least power seen.
  */
 double nrg_idle_solve(const struct nrg_idle_fit *fit);
+/* The part of the mean load that was there in every cell. */
+double nrg_idle_always(const struct nrg_idle_fit *fit);
 /* Standard error of the intercept, and half of how far it may be off for what the line was carried
- * on to 0; NAN where there is none. */
-double nrg_idle_error(const struct nrg_idle_fit *fit);
+ * on to 0, past a load of which so much was `always` there; NAN where there is none. */
+double nrg_idle_error(const struct nrg_idle_fit *fit, double always);
 /* Utilisation varied enough, and power did not follow it. */
 bool nrg_idle_flat(const struct nrg_idle_fit *fit);
 

@@ -166,7 +166,7 @@ static double regressed_idle_w(const struct search *sh, double *doubt_w)
     for (size_t k = 0; k < sh->cells->n; k++)
         nrg_idle_add(&fit, nrg_cell_s(sh->cells, k), sh->cells->at[k].busy_s,
                      sh->cells->at[k].cpu_j);
-    *doubt_w = 2 * nrg_idle_error(&fit);
+    *doubt_w = 2 * nrg_idle_error(&fit, nrg_idle_always(&fit));
     return nrg_idle_solve(&fit);
 }
 

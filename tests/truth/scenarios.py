@@ -142,6 +142,7 @@ SCENARIOS = [
     Scenario("no baseline, steps until the end", baseline_s=0, fills_run=True, recorder=60e-6, gap_s=5e-4, read_gap_s=2e-3, busy="fine"),
     Scenario("no baseline, steps until the end, no gaps", baseline_s=0, fills_run=True, recorder=60e-6, gap_s=0, read_gap_s=2e-3, busy="fine"),
     Scenario("no baseline, another process", baseline_s=0, gap_s=0.5e-3, idle_w=18, fills_run=True, others=0.25, others_s=0.3, others_w=30),
+    Scenario("no baseline, others that draw little", baseline_s=0, idle_w=30, fills_run=True, others=0.5, others_s=0.5, others_w=1),
     Scenario("no baseline, wall meter", baseline_s=0, gap_s=0.1, idle_w=18, fills_run=True, sensor="wall", rate_hz=1, update_s=1, window_s=1, shortest_s=3, longest_s=15,
              length_s=300),
     # 6: a warm-up that nothing but the readings' own course shows: programs that never rest, and devices whose rests may be something else's work
@@ -217,7 +218,7 @@ HOLDING = {
     "rapl 10 Hz, ticks": 5, "idle warms up by 15 %": 1.2, "2 threads": 3, "4 threads": 5, "2 threads, 10 Hz": 5, "2 threads, spans of 0.5 to 3 s that come seldom": 0.5, "a pool of workers": 0.1, "a pool of workers, 10 Hz": 0.1, "energy per call, 100 Hz": 5, "idle drifts by 15 %": 1.2,
     "idle warms up and swings, no gaps": 0.5, "idle warms up and swings, no gaps, thermometer": 0.5, "a thermometer of something else": 0.05, "idle warms up by 15 %, two baselines": 0.05,
     "no baseline, no gaps, idle warms up": 0.05, "idle warms up, libraries are loaded first, busy between steps": 0.05, "nvml counter, idle warms up": 0.1, "nvml power, mean of 100 ms, idle warms up": 0.05, "INA3221, lag unknown, idle warms up": 1.5,
-    "spans of 0.5 to 3 s, two baselines, integrate": 10, "no baseline": 1.2, "no baseline, steps until the end, no gaps": 80, "no baseline, another process": 40, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "nvml counter, spans of the host": 5, "part-time sensor": 5,
+    "spans of 0.5 to 3 s, two baselines, integrate": 10, "no baseline": 1.2, "no baseline, steps until the end, no gaps": 80, "no baseline, another process": 40, "no baseline, others that draw little": 0.1, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "nvml counter, spans of the host": 5, "part-time sensor": 5,
     "part-time sensor, in phase": 5, "INA3221, lag known": 5, "INA3221, lag unknown": 5,
     "rapl 100 Hz, almost in step": 0.1, "rapl 10 Hz, almost in step": 0.1, "rapl 1 kHz, always fresh": 0.1, "spans of 0.5 to 3 s, 100 Hz": 0.01, "spans of 0.5 to 3 s, 100 Hz, almost in step": 0.01,
     "spans of 0.5 to 3 s, 10 Hz": 0.1, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.1, "spans of 0.5 to 3 s, another process, integrate": 0.5, "spans of 0.5 to 3 s, others as in the baseline, integrate": 1, "wall meter, spans of 3 to 15 s": 1, "spans of 50 to 400 ms, 100 Hz": 0.1,
@@ -234,7 +235,7 @@ HOLDING = {
 SCATTERS = {"estimate, 2 threads, uneven stalls": 0.85}
 
 # Those whose steps' intervals had been too narrow although their layers' held.
-STEPS_HOLDING = ("no baseline", "no baseline, no gaps", "no baseline, steps until the end", "stalls, 10 Hz", "another process, twice the watts", "2 threads, stalls, another process",
+STEPS_HOLDING = ("no baseline", "no baseline, no gaps", "no baseline, steps until the end", "no baseline, others that draw little", "stalls, 10 Hz", "another process, twice the watts", "2 threads, stalls, another process",
                  "spans of 0.5 to 3 s, 10 Hz, integrate", "spans of 0.5 to 3 s, 100 Hz", "nvml counter, 100 ppm", "no baseline, no gaps, idle warms up", "nvml power, mean of 100 ms, idle warms up",
                  "rapl 100 Hz, updates 15 us off, the recorder is busy", "waits draw 6 W, no gaps, two baselines", "others take the CPU, no gaps, two baselines")
 

@@ -550,6 +550,13 @@ class Scenarios(unittest.TestCase):
             self.assertAlmostEqual(result["other_processes_j"] / truth, 1, delta=0.1)
             self.assertAlmostEqual(result["idle_j"] / machine.idle_j(), 1, delta=0.3)
 
+    def test_others_that_draw_little_do_not_make_all_power_idle(self):
+        """Power hardly follows how busy the machine is, as most of that is others: rows by `integrate` had been 0 J at 3 %."""
+        scenario = dataclasses.replace(BY_NAME["no baseline, others that draw little"], arguments=("--method", "integrate"))
+        figures = self.simulate(scenario)
+        self.assertEqual(figures["step"]["cover"], 1, figures)
+        self.assertGreater(figures["layers"]["cover"], 0.9, figures)
+
     def test_totals_of_a_part_time_sensor_hold_the_truth(self):
         for name in ("part-time sensor", "part-time sensor, in phase"):
             with self.subTest(name):
