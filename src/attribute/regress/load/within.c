@@ -27,6 +27,7 @@
 #define ANYWHERE 0.58  /* deviation of what may be anything from -1 to 1 */
 #define ALIKE    0.001 /* the same of classes that are alike */
 #define TURNS    16
+#define WORKS    0.99 /* of a class's time, where threads wait */
 #define SETTLED  0.03 /* of how far classes differ: less is no change */
 
 /* Up to the part u of a call; `first` is the part that dispatch lasts, 0: it has none. */
@@ -73,13 +74,21 @@ bool nrg_regress_is_within(const struct nrg_regress *r, size_t column)
     return column >= r->first_within && column < r->end_within;
 }
 
+/* Whether the calls of a column work all along: those that wait have power of their own then. */
+static bool works_all_along(const struct nrg_regress *r, size_t column)
+{
+    double scale = r->waits.used ? r->waits.scale[column] : 1;
+    return !r->waits.used || r->mean_rate[column] * (scale > 0 ? scale : 1) > WORKS;
+}
+
 /* Of the classes that have calls and no such columns yet, the one with most time; 0: none. */
 static size_t next_class(const struct nrg_regress *r, const double *open_s)
 {
     size_t best = 0;
     for (size_t i = NRG_COLUMN_CLASSES; i < r->first_within; i++) {
         bool gap = r->options.has_gaps && r->class_of[i] == r->options.gap_class;
-        bool can = !r->is_calls[i] && !gap && r->calls_column_of[r->class_of[i]];
+        bool can =
+            !r->is_calls[i] && !gap && r->calls_column_of[r->class_of[i]] && works_all_along(r, i);
         if (can && !r->within_of[i] && open_s[i] > (best ? open_s[best] : 0))
             best = i;
     }
@@ -94,31 +103,43 @@ static size_t count_classes(const struct nrg_regress *r)
     return most < NRG_WITHIN_CLASSES ? most : NRG_WITHIN_CLASSES;
 }
 
-/* Rows end most often in the classes that have most of the time. */
+static void add_columns(struct nrg_regress *r, size_t of)
+{
+    for (size_t k = 0; k < NRG_WITHIN_SHAPES; k++) {
+        r->class_of[r->n_columns] = r->class_of[of];
+        r->is_calls[r->n_columns] = true;
+        r->mean_rate[r->n_columns++] = 1;
+    }
+}
+
+/* Rows end most often in the classes that have most of the time: these have columns of their own.
+ * All others share the last ones. */
+static void assign_columns(struct nrg_regress *r, const double *open_s)
+{
+    size_t column, most = count_classes(r), n = 0, last = 0;
+    r->first_within = r->n_columns;
+    while (most && (column = next_class(r, open_s))) {
+        if (n++ < most) {
+            last = r->n_columns;
+            add_columns(r, column);
+        }
+        r->within_of[column] = (uint32_t)last;
+    }
+    r->end_within = r->n_columns;
+}
+
 static int make_columns(struct nrg_regress *r)
 {
     struct nrg_arena memory = {0};
     double *open_s = nrg_arena_array(&memory, r->n_columns, sizeof *open_s);
-    int rc = open_s ? 0 : -ENOMEM;
-    for (size_t i = 0; !rc && i < r->slices.n; i++) {
+    for (size_t i = 0; open_s && i < r->slices.n; i++) {
         const struct nrg_regress_slice *slice = &r->slices.items[i];
         open_s[slice->column] += (double)(slice->end_ns - slice->begin_ns) / 1e9;
     }
-    r->first_within = r->end_within = r->n_columns;
-    for (size_t n = count_classes(r); !rc && n > 0; n--) {
-        size_t column = next_class(r, open_s);
-        if (!column)
-            break;
-        r->within_of[column] = (uint32_t)r->n_columns;
-        for (size_t k = 0; k < NRG_WITHIN_SHAPES; k++) {
-            r->class_of[r->n_columns] = r->class_of[column];
-            r->is_calls[r->n_columns] = true;
-            r->mean_rate[r->n_columns++] = 1;
-        }
-    }
-    r->end_within = r->n_columns;
+    if (open_s)
+        assign_columns(r, open_s);
     nrg_arena_release(&memory);
-    return rc;
+    return open_s ? 0 : -ENOMEM;
 }
 
 static void forget_columns(struct nrg_regress *r)
@@ -231,7 +252,7 @@ static int find_gain(struct nrg_regress *r, struct nrg_kernel kernel, struct gai
 static bool can_tell(const struct nrg_regress *r)
 {
     return !r->options.timeline->is_gauge && r->kernel.kind == NRG_KERNEL_LEVEL && r->prior &&
-           !r->waits.used && r->options.within_w > 0;
+           r->options.within_w > 0;
 }
 
 /* The powers by columns that are not taken count as far as these speak for themselves. */
