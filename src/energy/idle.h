@@ -31,10 +31,9 @@ void nrg_idle_init(struct nrg_idle_fit *fit, double width_s);
  * which busy time or energy is not known (NAN): cells go together that are next to each other. */
 void nrg_idle_add(struct nrg_idle_fit *fit, double length_s, double busy_s, double energy_j);
 
-/*
- * Needs at least 20 cells whose utilisation spreads over a quarter of a CPU or more, else NAN.
- * Never above the least power seen.
- */
+/* There are at least 20 cells, and their utilisation spreads over a quarter of a CPU or more. */
+bool nrg_idle_can_tell(const struct nrg_idle_fit *fit);
+/* NAN where it can't be told. Never above the least power seen. */
 double nrg_idle_solve(const struct nrg_idle_fit *fit);
 /* Standard error of the intercept, and half of how far it may be off for what the line was carried
  * on to 0; NAN where there is none. */
