@@ -191,6 +191,12 @@ static void add_to_rest(struct nrg_attribution_row *rest, const struct nrg_attri
         rest->provenance = row->provenance;
 }
 
+/* Parts that are added end to end may reach beyond the whole, which they can't. */
+static double within_total(const struct nrg_attribution *a, double energy_j, double high_j)
+{
+    return fmax(energy_j, fmin(high_j, a->total_high_j));
+}
+
 static void keep_operators(struct nrg_attribution *a)
 {
     struct nrg_attribution_row rest = nrg_row_unknown("(outside operators)", "rest", "");
@@ -207,6 +213,8 @@ static void keep_operators(struct nrg_attribution *a)
         rest.method = a->method;
         rest.time_s = rest.self_time_s;
         rest.energy_j = rest.energy_self_j;
+        rest.self_high_j = within_total(a, rest.energy_j, rest.self_high_j);
+        rest.self_scaled_high_j = within_total(a, rest.energy_j, rest.self_scaled_high_j);
         rest.low_j = rest.self_low_j;
         rest.high_j = rest.self_high_j;
         rest.scaled_low_j = rest.self_scaled_low_j;

@@ -248,12 +248,15 @@ void nrg_part_fill_power(const struct nrg_engine *e, const struct nrg_part *part
     }
 }
 
+enum whose { ALL, WORKLOAD };
+
 /* Busy CPUs, or for a GPU with tracks of its own how many of them were busy. */
-static double busy_in(const struct nrg_cells *c, const struct nrg_part *part, size_t k)
+static double busy_in(const struct nrg_cells *c, const struct nrg_part *part, enum whose whose,
+                      size_t k)
 {
-    double open_s = 0;
+    double open_s = 0, others_s = whose == WORKLOAD && c->other_s ? c->other_s[k] : 0;
     if (!part->pool)
-        return c->busy_s ? c->busy_s[k] / nrg_cells_length_s(c, k) : NAN;
+        return c->busy_s ? fmax(0, c->busy_s[k] - others_s) / nrg_cells_length_s(c, k) : NAN;
     for (size_t i = 0; i < c->n_tracks; i++)
         if (c->track_pool[i] == part->pool)
             open_s += (double)c->open_s[k * c->n_tracks + i];
@@ -267,11 +270,8 @@ static double memory_s(const struct nrg_part *part)
     return part->tl->is_gauge ? nrg_idle_memory_s((double)part->width_ns * 1e-9, said_s) : 0;
 }
 
-/* Whose CPUs a line is over: where others' are not known, all are taken for the program's. */
-enum line_over { OVER_ALL, OVER_OWN };
-
-static void fit_line(const struct nrg_engine *e, const struct nrg_part *part, const double *power_w,
-                     enum line_over over, struct nrg_idle_fit *fit)
+static void fit_line(const struct nrg_engine *e, const struct nrg_part *part, enum whose whose,
+                     const double *power_w, struct nrg_idle_fit *fit)
 {
     const struct nrg_cells *c = &e->cells;
     nrg_idle_init(fit, memory_s(part));
@@ -279,8 +279,7 @@ static void fit_line(const struct nrg_engine *e, const struct nrg_part *part, co
         return; /* busy CPUs say nothing about a GPU */
     for (size_t k = 0; k < c->n; k++) {
         double length_s = nrg_cells_length_s(c, k);
-        double busy_s = c->outside[k] ? NAN : busy_in(c, part, k) * length_s;
-        busy_s -= over == OVER_OWN && !part->pool && c->other_s ? c->other_s[k] : 0;
+        double busy_s = c->outside[k] ? NAN : busy_in(c, part, whose, k) * length_s;
         nrg_idle_add(fit, length_s, busy_s, power_w[k] * length_s);
     }
 }
@@ -362,18 +361,23 @@ static bool never_changes(const struct nrg_engine *e, const struct nrg_part *par
     return n > 2 && squares / n - mean * mean < most * mean * mean;
 }
 
-/*
- * Whether power stayed as it was while the load changed, by the lines over all busy CPUs and over
- * the program's. Others, who may draw little or rest when the program works, say nothing of the
- * program: its own CPU time must have changed, too. A regression sees changes inside of cells, and
- * needs no such rule if there are any.
- */
-static bool is_constant(const struct nrg_engine *e, const struct nrg_part *part,
-                        const struct nrg_idle_fit *fit, const struct nrg_idle_fit *own)
+/* Where idle is shared by time, power that hardly changes is shared by time too. A regression sees
+ * what changes inside of a cell, and finds the idle power itself, if anything changes. */
+static bool shares_all(const struct nrg_engine *e, const struct nrg_part *part,
+                       const struct cell_power *power, const struct nrg_idle_fit *fit)
 {
-    if (!nrg_idle_flat(fit))
-        return false;
-    return part->method == NRG_METHOD_REGRESS ? never_changes(e, part) : nrg_idle_flat(own);
+    bool regressed = part->method == NRG_METHOD_REGRESS;
+    return nrg_idle_flat(fit) ||
+           (power->steady && (!regressed || (e->cells.has_rates && never_changes(e, part))));
+}
+
+/* Where idle is apart, this leaves nothing to the spans, so it takes more: the workload's own load
+ * varied and power did not follow that (it may ignore others that draw little, beside a program
+ * that never rests), nor does any reading differ that a regression could tell spans by. */
+static bool all_is_idle(const struct nrg_engine *e, const struct nrg_part *part,
+                        const struct nrg_idle_fit *own)
+{
+    return nrg_idle_flat(own) && (part->method != NRG_METHOD_REGRESS || never_changes(e, part));
 }
 
 /* Which of the ways applies; fills part->idle_w unless it is one number. NULL: not known. */
@@ -394,21 +398,18 @@ static const char *find_idle(struct nrg_engine *e, struct nrg_part *part,
         return "estimate"; /* a baseline would be the same model, with what else ran meanwhile */
     if (nrg_part_baseline(e, part, power->least_w, idle_w))
         return "baseline";
-    fit_line(e, part, power->w, OVER_ALL, &fit);
-    fit_line(e, part, power->w, OVER_OWN, &own);
+    fit_line(e, part, ALL, power->w, &fit);
+    fit_line(e, part, WORKLOAD, power->w, &own);
     *idle_w = nrg_idle_solve(&fit);
-    /* Where idle is shared by time, power that hardly changes is shared by time too. A regression
-     * sees what changes inside of a cell, and finds the idle power itself, if anything changes. */
-    bool regressed = part->method == NRG_METHOD_REGRESS;
-    if (is_constant(e, part, &fit, &own) ||
-        (share && power->steady &&
-         (!regressed || (e->cells.has_rates && never_changes(e, part))))) {
+    if (share ? shares_all(e, part, power, &fit) : all_is_idle(e, part, &own)) {
         *idle_w = INFINITY;
         return "constant power";
     }
-    part->idle_error_w =
-        isnan(*idle_w) ? 0
-                       : nrg_idle_error(&fit, fmax(nrg_idle_always(&fit), nrg_idle_always(&own)));
+    /* A regression finds it where the line is one over others' CPUs alone. */
+    if (!share && part->method == NRG_METHOD_REGRESS && !nrg_idle_can_tell(&own))
+        return NULL;
+    double always = fmax(nrg_idle_always(&fit), nrg_idle_always(&own));
+    part->idle_error_w = isnan(*idle_w) ? 0 : nrg_idle_error(&fit, always);
     if (isnan(*idle_w) && !share) {
         *idle_w = summary_idle_w(e, part);
         part->idle_error_w = isnan(*idle_w) ? 0 : e->out->summary.idle_found.more_w / 2;

@@ -8,8 +8,9 @@
 #define UPDATES    3    /* of the sensor, in a cell */
 #define MIN_SPREAD 0.25 /* busy CPUs */
 /* How much power rises over the whole spread of utilisation, as a part of the mean power: below
- * FLAT it is constant; below MAYBE_FLAT it is when the rise is within its error. */
-#define FLAT       0.03
+ * FLAT it is constant; below MAYBE_FLAT it is when the rise is within its error. A program of one
+ * thread on a large server is some % of what that draws at idle, and no error. */
+#define FLAT       0.001
 #define MAYBE_FLAT 0.1
 #define LEAST      0.05 /* quantile that stands for the least: one cell may be an outlier */
 #define MOST_DRIFT 2    /* times what idle power may change by in a run */
@@ -50,7 +51,7 @@ static double spread_of(const struct nrg_idle_fit *f)
     return f->n * f->sxx - f->sx * f->sx;
 }
 
-static bool can_tell(const struct nrg_idle_fit *f)
+bool nrg_idle_can_tell(const struct nrg_idle_fit *f)
 {
     return f->n >= MIN_CELLS && f->max_x - f->min_x >= MIN_SPREAD && spread_of(f) > 0;
 }
@@ -69,7 +70,7 @@ static double residual(const struct nrg_idle_fit *f)
 
 double nrg_idle_solve(const struct nrg_idle_fit *f)
 {
-    if (!can_tell(f))
+    if (!nrg_idle_can_tell(f))
         return NAN;
     double slope = slope_of(f), intercept = (f->sy - slope * f->sx) / f->n;
     return slope <= 0 ? NAN : fmax(0, fmin(intercept, f->min_y));
@@ -93,7 +94,7 @@ double nrg_idle_error(const struct nrg_idle_fit *f, double always)
 
 bool nrg_idle_flat(const struct nrg_idle_fit *f)
 {
-    if (!can_tell(f))
+    if (!nrg_idle_can_tell(f))
         return false;
     double slope = fabs(slope_of(f)), error = sqrt(residual(f) * f->n / spread_of(f));
     double spread = f->max_x - f->min_x, mean_w = f->sy / f->n;

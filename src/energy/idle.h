@@ -31,10 +31,9 @@ void nrg_idle_init(struct nrg_idle_fit *fit, double width_s);
  * which busy time or energy is not known (NAN): cells go together that are next to each other. */
 void nrg_idle_add(struct nrg_idle_fit *fit, double length_s, double busy_s, double energy_j);
 
-/*
- * Needs at least 20 cells whose utilisation spreads over a quarter of a CPU or more, else NAN.
- * Never above the least power seen.
- */
+/* There are at least 20 cells, and their utilisation spreads over a quarter of a CPU or more. */
+bool nrg_idle_can_tell(const struct nrg_idle_fit *fit);
+/* NAN where it can't be told. Never above the least power seen. */
 double nrg_idle_solve(const struct nrg_idle_fit *fit);
 /* The part of the mean load that was there in every cell. */
 double nrg_idle_always(const struct nrg_idle_fit *fit);

@@ -155,6 +155,17 @@ class Gpu(Case):
         self.addCleanup(sleeper.kill)
         return sleeper
 
+    def test_processors_beside_it_are_estimated(self):
+        """Said before the run: a GPU's sensor covers no processor. And of an estimate of 0.1.0, that its band is too narrow."""
+        env = self.env(NRG_NVML_LIBRARY=FAKE_NVML, NRG_FAKE_NVML=self.write("gpus", "gpu A\n power 90\n"))
+        done = self.nrg("run", "-f", "--sensor", "nvml", "--sensor", "estimate", "-o", self.path("g.nrg"), "--", "true", env=env)
+        self.assertIn(b"no energy sensor of the processors: their energy is estimated", done.stderr)
+        self.assertNotIn(b"band is too narrow", self.nrg("report", self.path("g.nrg")).stdout)
+        with sqlite3.connect(self.path("g.nrg")) as db:
+            db.execute("UPDATE meta SET value = '0.1.0' WHERE key = 'nrg_version'")
+        db.close()
+        self.assertIn(b"machine: estimated by nrg 0.1.0, whose band is too narrow", self.nrg("report", self.path("g.nrg")).stdout)
+
     @unittest.skipIf(os.stat("/proc/self/ns/pid").st_ino != 0xEFFFFFFC, "a pid namespace: a GPU's pids are the host's")
     def test_a_gpu_that_names_processes(self):
         r = self.watch("gpu A\n power 90\n energy-period 0\n process {pid} 1000 60\n process {another} 1000 30\n"

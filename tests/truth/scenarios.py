@@ -143,6 +143,8 @@ SCENARIOS = [
     Scenario("no baseline, steps until the end, no gaps", baseline_s=0, fills_run=True, recorder=60e-6, gap_s=0, read_gap_s=2e-3, busy="fine"),
     Scenario("no baseline, another process", baseline_s=0, gap_s=0.5e-3, idle_w=18, fills_run=True, others=0.25, others_s=0.3, others_w=30),
     Scenario("no baseline, others that draw little", baseline_s=0, idle_w=30, fills_run=True, others=0.5, others_s=0.5, others_w=1),
+    Scenario("no baseline, never rests beside others of few watts", baseline_s=0, gap_s=0, fills_run=True, others=0.5, others_s=0.3, others_w=1),
+    Scenario("no baseline, a server of 200 W", baseline_s=0, gap_s=8e-3, idle_w=200, fills_run=True, others=0.5, others_s=0.3, others_w=4),
     Scenario("no baseline, wall meter", baseline_s=0, gap_s=0.1, idle_w=18, fills_run=True, sensor="wall", rate_hz=1, update_s=1, window_s=1, shortest_s=3, longest_s=15,
              length_s=300),
     # 6: a warm-up that nothing but the readings' own course shows: programs that never rest, and devices whose rests may be something else's work
@@ -235,7 +237,7 @@ HOLDING = {
 SCATTERS = {"estimate, 2 threads, uneven stalls": 0.85}
 
 # Those whose steps' intervals had been too narrow although their layers' held.
-STEPS_HOLDING = ("no baseline", "no baseline, no gaps", "no baseline, steps until the end", "no baseline, others that draw little", "stalls, 10 Hz", "another process, twice the watts", "2 threads, stalls, another process",
+STEPS_HOLDING = ("no baseline", "no baseline, a server of 200 W", "no baseline, no gaps", "no baseline, steps until the end", "no baseline, others that draw little", "stalls, 10 Hz", "another process, twice the watts", "2 threads, stalls, another process",
                  "spans of 0.5 to 3 s, 10 Hz, integrate", "spans of 0.5 to 3 s, 100 Hz", "nvml counter, 100 ppm", "no baseline, no gaps, idle warms up", "nvml power, mean of 100 ms, idle warms up",
                  "rapl 100 Hz, updates 15 us off, the recorder is busy", "waits draw 6 W, no gaps, two baselines", "others take the CPU, no gaps, two baselines")
 

@@ -539,6 +539,11 @@ class Scenarios(unittest.TestCase):
                 self.assertEqual(step["cover"], 1)
                 self.assertLess(step["half_width"], 0.1)
 
+    def test_power_that_ignores_others_is_not_all_idle(self):
+        """Rows were 0 J at a little: what a program that never rests draws is not known then, and all of them say so."""
+        figures = self.figures(BY_NAME["no baseline, never rests beside others of few watts"])
+        self.assertEqual((figures["step"]["cover"], figures["layers"]["cover"] > 0.95), (1, True))
+
     def test_other_processes_have_their_own_watts(self):
         """An idle of 10 W and another process that were both in the baseline, in bursts shorter than CPU times are read."""
         scenario = BY_NAME["another process, twice the watts"]

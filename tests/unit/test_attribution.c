@@ -189,6 +189,95 @@ static void sleeping_spans_share_idle(void **state)
     made_release(&m);
 }
 
+static double server_j(void *arg, double t_s)
+{
+    (void)arg;
+    return 200 * (t_s + 1) + 5 * burn_s(NULL, t_s);
+}
+
+/* 5 W of a CPU on a server of 200 W are not idle power because they are few. */
+static void little_above_idle_is_not_idle(void **state)
+{
+    struct made m;
+    struct nrg_attribution a;
+    struct nrg_channel c = made_counter("package-0");
+    struct nrg_attribution_options o = plain;
+    int64_t track;
+    (void)state;
+    o.idle = NRG_IDLE_APART;
+    made_init(&m);
+    made_power(&m, &c, -1, 11, 0.01, server_j, NULL, NULL);
+    made_run(&m, "run", 0, 10);
+    busy_later(&m, 0);
+    sleep_and_burn(&m, &track);
+    made_span(&m, 6, 9, track, made_name(&m, "module", "burn"));
+    attribute(&m, &o, &a);
+    assert_string_equal(a.domains[0].idle_source, "regression");
+    close_to(row(&a, "burn")->energy_j, 15, 0.5, "burn");
+    nrg_attribution_release(&a);
+    made_release(&m);
+}
+
+static double never_rests_j(void *arg, double t_s)
+{
+    (void)arg;
+    return 30 * (t_s + 1);
+}
+
+/* Power that ignores others, beside a program that never rests, says nothing of the program. */
+static void others_of_no_watts_make_nothing_idle(void **state)
+{
+    struct made m;
+    struct nrg_attribution a;
+    struct nrg_channel c = made_counter("package-0");
+    struct nrg_attribution_options o = plain;
+    (void)state;
+    o.idle = NRG_IDLE_APART;
+    made_init(&m);
+    made_power(&m, &c, -1, 11, 0.01, never_rests_j, NULL, NULL);
+    made_run(&m, "run", 0, 10);
+    busy_later(&m, 1);
+    int64_t id = made_process(&m, 7, -1, -0.9, 0), track = made_track(&m, "thread", 7, 7, "");
+    for (int i = 2; i <= 120; i++) {
+        int64_t cells[] = {id, i * INT64_C(100000000), 1 << 20, 1}, thread[] = {track, cells[1]};
+        assert_int_equal(nrg_rows_add(&m.processes, made_ns(-1 + i * 0.1), 0, cells), 0);
+        assert_int_equal(nrg_rows_add(&m.threads, made_ns(-1 + i * 0.1), 0, thread), 0);
+    }
+    made_span(&m, 2, 8, track, made_name(&m, "module", "burn"));
+    attribute(&m, &o, &a);
+    assert_string_not_equal(a.domains[0].idle_source, "constant power");
+    assert_true(row(&a, "burn")->high_j > 100);
+    nrg_attribution_release(&a);
+    made_release(&m);
+}
+
+/* Each of several short spans may have all of the reading that they lie in; together they can't. */
+static void what_is_no_operator_stays_within_the_total(void **state)
+{
+    struct made m;
+    struct nrg_attribution a;
+    struct nrg_channel c = made_counter("package-0");
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
+    double sum_j = 0;
+    (void)state;
+    made_init(&m);
+    c.update_ns = 1000000000;
+    made_constant(&m, &c, -1, 3, 1, 30);
+    made_run(&m, "run", 0, 2);
+    int64_t track = made_track(&m, "thread", 7, 7, "");
+    for (int i = 0; i < 6; i++)
+        made_span(&m, 0.2 + i * 0.1, 0.28 + i * 0.1, track, made_name(&m, "module", names[i]));
+    attribute(&m, &plain, &a);
+    for (size_t i = 0; i < a.n_rows; i++)
+        sum_j += a.rows[i].self_high_j;
+    assert_true(sum_j > a.total_high_j);
+    assert_int_equal(nrg_attribution_list(&a, true), 0);
+    assert_int_equal(a.n_rows, 1);
+    assert_true(a.rows[0].high_j <= a.total_high_j && a.rows[0].high_j >= a.rows[0].energy_j);
+    nrg_attribution_release(&a);
+    made_release(&m);
+}
+
 /* Busy all the time: idle can't be told, and the least power stands in. */
 static void constant_load_shares_idle_too(void **state)
 {
@@ -425,6 +514,9 @@ int main(void)
         cmocka_unit_test(tracks_without_cpu_time_share_equally),
         cmocka_unit_test(processes_share_by_cpu_time),
         cmocka_unit_test(sleeping_spans_share_idle),
+        cmocka_unit_test(little_above_idle_is_not_idle),
+        cmocka_unit_test(what_is_no_operator_stays_within_the_total),
+        cmocka_unit_test(others_of_no_watts_make_nothing_idle),
         cmocka_unit_test(constant_load_shares_idle_too),
         cmocka_unit_test(idle_by_regression),
         cmocka_unit_test(idle_by_baseline),
