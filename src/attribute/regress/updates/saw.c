@@ -22,7 +22,7 @@
 #define PER_RESOLUTION 4    /* frequencies that are tried */
 #define LEAST_SEEN     0.4  /* of a line, half of a resolution away: (2 / pi)^2 */
 #define MANY           64   /* frequencies */
-#define CLEARLY        25.0 /* as in choose.c */
+#define CLEARLY        25.0 /* as in trials.h */
 #define SLOW           1.5  /* teeth in the readings of the first search */
 #define SLOW_READINGS  4000
 #define PART_READINGS  256
