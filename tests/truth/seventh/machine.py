@@ -320,7 +320,7 @@ def write_spans(store, o, programs):
         for th in p.threads:
             track += 1
             log = o.get("imported")
-            store.add("span_track", track, "log" if log else th.kind, 0 if th.kind == "gpu" or log else p.pid,
+            store.add("span_track", track, o.get("log_kind", "log") if log else th.kind, 0 if th.kind == "gpu" or log else p.pid,
                       0 if th.kind == "gpu" or log else p.pid + th.cpu, 0 if th.kind == "gpu" or log else 1000 + k, th.domain, th.name)
             for t, event, (kind, name, _), value, parent in th.events:
                 rows.append((t, track, event, name_id((kind, name)), -1 if value is None else value, 0 if parent is None else path_id(parent)))

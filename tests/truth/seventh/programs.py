@@ -24,6 +24,13 @@ def layer_set(rng, n, low, high, power, mean_w=12.0, kind="layer"):
             for i in range(n)]
 
 
+def pieces(rng, contrast):
+    """Shares of a call's time and relative powers of what it does one after the other; their mean is 1."""
+    parts = rng.dirichlet([3.0] * int(rng.integers(2, 4)))
+    watts = np.exp(rng.uniform(-contrast, contrast, len(parts)))
+    return list(zip(parts, watts / np.sum(parts * watts)))
+
+
 def length(rng, mean, vary, step_factor):
     """Duration of one call."""
     if vary == "fixed":
@@ -38,6 +45,10 @@ def call(thread, rng, layer, seconds, o, domain):
     extra = layer["call_j"] / seconds
     dram = {o["dram"]: layer.get("dram_w", 0.0)} if o.get("dram") else {}
     stall = o.get("stall")
+    if o.get("shape"):  # a call is several loops: always the same pieces, each with its own power
+        for part, relative in layer["pieces"]:
+            thread.run(seconds * part, **{domain: layer["w"] * relative}, **dram)
+        return
     if not stall:
         thread.run(seconds, **{domain: layer["w"] + extra}, **dram)
         return
@@ -60,6 +71,37 @@ def fork(main, helpers, rng, seconds, watts, domain, imbalance=0.08):
     main.run(seconds, **{domain: watts})
 
 
+def spin(program, main, helper, blocktime, watts):
+    """Helpers that spin after a region for up to `blocktime`, as OpenMP's do: energy of whatever the main thread has open."""
+    work = sorted(helper.work)
+    until = [b[0] for b in work[1:]] + [main.t]
+    rests = [(a[1], min(a[1] + blocktime, u)) for a, u in zip(work, until) if u > a[1]]
+    stack, step, at, edges, keys = [], None, 0.0, [], []
+    for t, event, (kind, name, _), number, _ in main.events:
+        edges.append((at, t))
+        keys.append((tuple(stack), step))
+        at = t
+        if event == 0:
+            stack.append((kind, name))
+            step = (main.name, number) if kind == "step" else step
+        else:
+            stack.pop()
+            step = None if kind == "step" else step
+    edges.append((at, main.t))
+    keys.append(((), None))
+    starts = np.array([e[0] for e in edges])
+    for a, b in rests:
+        helper.work.append((a, b, 1, {"pkg0": watts}))
+        i = max(int(np.searchsorted(starts, a, "right")) - 1, 0)
+        while i < len(edges) and edges[i][0] < b:
+            seconds = min(b, edges[i][1]) - max(a, edges[i][0])
+            if seconds > 0:
+                program.truth(keys[i][0], keys[i][1], {"pkg0": watts * seconds})
+                program.cpu_s[keys[i][0]] = program.cpu_s.get(keys[i][0], 0) + seconds
+            i += 1
+    helper.work.sort(key=lambda w: w[0])
+
+
 def layers(rng, o, begin, end):
     """Threads that do steps of layers; o: see scenarios.py."""
     program = Program(start=begin)
@@ -67,6 +109,8 @@ def layers(rng, o, begin, end):
     sets = layer_set(rng, o.get("n", int(rng.integers(8, 13))), o["low"], o["high"], o.get("power", "wide"), o.get("mean_w", 12.0))
     for layer in sets:
         layer["stall"] = rng.uniform(0.1, 0.8)
+        if o.get("shape"):
+            layer["pieces"] = pieces(rng, o["shape"])
         layer["dram_w"] = rng.uniform(0.2, 4.0)
         if o.get("call_j"):
             layer["call_j"] = layer["w"] * layer["s"] * rng.uniform(0, 2 * o["call_j"])
@@ -78,19 +122,21 @@ def layers(rng, o, begin, end):
         thread.run(o.get("import_s", 0.3), **{domain: 9.0})
         number = 0
         mine = sets if not o.get("own_layers") else [dict(s, name=s["name"] + "_t%d" % k, w=s["w"] * rng.uniform(0.6, 1.5)) for s in sets]
-        while thread.t < end - 0.1:
+        full = False
+        while thread.t < end - 0.1 and not full:
             factor = rng.uniform(0.4, 1.9)
             if n_threads == 1 or o.get("thread_steps"):
                 thread.begin("step", "step", number if n_threads == 1 else None)
             order = rng.permutation(len(mine)) if o.get("shuffle") else range(len(mine))
             for i in order:
-                if o.get("branch") and rng.random() < o["branch"]:
+                if full or (o.get("branch") and rng.random() < o["branch"]):
                     continue
                 repeat = int(rng.integers(1, 4)) if o.get("repeat") else 1
                 for _ in range(repeat):
                     layer = mine[i]
                     seconds = length(rng, layer["s"], o.get("vary", "little"), factor)
                     if thread.t + seconds > end - 0.06:
+                        full = not o.get("empty_tail")  # else steps with nothing in them till the end
                         break
                     thread.begin(layer["kind"], layer["name"], None, layer["detail"])
                     call(thread, rng, layer, seconds, o, domain)
@@ -166,6 +212,9 @@ def torch_cpu(rng, o, begin, end):
             main.wait(rng.exponential(o["rest"]))
         number += 1
     main.wait(0.02)
+    if o.get("blocktime"):
+        for h in helpers:
+            spin(program, main, h, o["blocktime"], o.get("spin_w", 4.0))
     programs = [program]
     for k in range(o.get("loaders", 0)):
         loader = Program(name="pt_data_worker", pid=4100 + k, start=begin + 0.4)
@@ -187,6 +236,7 @@ def torch_gpu(rng, o, begin, end):
     sets = layer_set(rng, n, o["low"], o["high"], o.get("power", "wide"), o.get("gpu_w", 120.0), "module")
     for layer in sets:
         layer["w"] += o.get("gpu_static", 0.0)
+        layer["pieces"] = pieces(rng, o["shape"]) if o.get("shape") else [(1.0, 1.0)]
     main.run(o.get("import_s", 0.8), pkg0=9.0)
     number, launch = 0, o.get("launch", 1.5e-5)
     cpu_spans = o.get("cpu_spans", True)
@@ -218,10 +268,12 @@ def torch_gpu(rng, o, begin, end):
             seconds = length(rng, layer["s"], o.get("vary", "little"), factor)
             if cpu_spans:
                 gpu.begin(kernel[0], kernel[1], None, "", parent=path)
-                gpu.run(seconds, on_cpu=0, where=path + (kernel,), gpu0=layer["w"])
+                for part, relative in layer["pieces"]:
+                    gpu.run(seconds * part, on_cpu=0, where=path + (kernel,), gpu0=layer["w"] * relative)
             else:
                 gpu.begin(kernel[0], kernel[1], None, layer["detail"])
-                gpu.run(seconds, on_cpu=0, gpu0=layer["w"])
+                for part, relative in layer["pieces"]:
+                    gpu.run(seconds * part, on_cpu=0, gpu0=layer["w"] * relative)
             gpu.end()
         if o.get("gpu_steps"):
             gpu.end()
@@ -304,4 +356,39 @@ def steady(rng, o, begin, end):
     return [program]
 
 
-KINDS = dict(layers=layers, torch_cpu=torch_cpu, torch_gpu=torch_gpu, phases=phases, pair=pair, steady=steady)
+def generate(rng, o, begin, end):
+    """Text generation on processors: a prefill, then many tokens, each a step of the same modules."""
+    program = Program(start=begin)
+    main = program.thread(cpu=0, name="main", at=begin + 0.05)
+    helpers = [program.helper(cpu=k + 1) for k in range(o.get("omp", 3))]
+    blocks, unit = o.get("blocks", 4), o.get("unit", 1e-3)
+    parts = transformer(rng, blocks, unit)
+    main.run(0.8, pkg0=9.0)
+    while main.t < end - 0.5 - 8 * unit * blocks:
+        main.begin("phase", "generate", None, "")
+        for token in range(int(rng.integers(20, 80))):
+            if main.t > end - 0.3 - 8 * unit * blocks:
+                break
+            first = token == 0
+            main.begin("phase", "prefill" if first else "decode", None, "")
+            for b in range(blocks):
+                main.begin("module", "blocks.%d" % b, None, "Block")
+                for name, cls, s, w in parts:
+                    grow = 1 + 0.01 * token if name == "attn.core" else 1.0
+                    main.begin("module", "blocks.%d.%s" % (b, name), None, cls)
+                    fork(main, helpers, rng, s * (6 if first else grow) * rng.lognormal(0, 0.03), (w if first else 0.75 * w) * 8.0, "pkg0", o.get("imbalance", 0.04))
+                    main.end()
+                    main.run(1e-5, pkg0=7.0)
+                main.end()
+            main.end()
+            main.run(2e-4, pkg0=7.0)  # sampling
+        main.end()
+        main.wait(rng.exponential(o.get("rest", 0.1)))
+    main.wait(0.02)
+    if o.get("blocktime"):
+        for h in helpers:
+            spin(program, main, h, o["blocktime"], o.get("spin_w", 4.0))
+    return [program]
+
+
+KINDS = dict(generate=generate, layers=layers, torch_cpu=torch_cpu, torch_gpu=torch_gpu, phases=phases, pair=pair, steady=steady)
