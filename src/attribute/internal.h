@@ -69,6 +69,7 @@ struct nrg_division {
  * there is doubt_part alone, whatever the method. */
 struct nrg_others_level {
     float w;
+    float all_w;      /* the same where a cell has less than they should have had */
     float doubt_w;    /* of w, what matters if their watts are others: not what idle power had */
     float doubt_part; /* joules of theirs beyond w, as a part of the workload's */
     float unsteady_j; /* by how much they may have come early or late in the cell: one deviation */
@@ -119,6 +120,7 @@ struct nrg_part {
     double baseline_error_w;         /* of what a regression began with, standard error */
     double baseline_moved_w;         /* and by how much it took it to be more; 0 */
     double idle_change_w;            /* of integration: from the baseline before to that after */
+    bool idle_in_rests;              /* where the program rests, readings say by how much */
     double idle_less_w, idle_more_w; /* of integration: by which idle power may be off, each row's
                                         alike */
     bool idle_found;               /* of integration: idle power is what a regression made of it */

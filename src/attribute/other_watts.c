@@ -209,12 +209,13 @@ static void fill_level(const struct nrg_cells *c, size_t k, const struct drawn *
     double level_s = before_s + fmin(more_s, most_s);
     more_s = d->fitted ? 0 : fmax(more_s - most_s, 0);
     level_s = d->fitted ? c->other_s[k] : level_s;
-    double level_j = fmin(d->w * fmax(level_s, 0), MOST_OTHERS * all_j);
+    double their_j = d->w * fmax(level_s, 0), level_j = fmin(their_j, MOST_OTHERS * all_j);
     double mine_s = share > 0 ? c->other_s[k] * (1 - share) / share : 0;
     double beyond = more_s > 0 && share > 0 ? more_s / (more_s + mine_s) : 0;
     part->own_other[k] = (float)beyond;
     part->level[k] = (struct nrg_others_level){
         .w = (float)(level_j / length_s),
+        .all_w = (float)(their_j / length_s),
         .doubt_w = (float)(level_j / length_s - d->back_w),
         .doubt_part = beyond < 1 ? (float)(beyond / (1 - beyond)) : 0,
     };

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attribute/idle_rests.h"
 #include "attribute/internal.h"
 #include "attribute/recorder.h"
 #include "base/mem.h"
@@ -534,13 +535,21 @@ static void doubt_woken(struct nrg_engine *e, struct nrg_part *part)
     part->idle_more_w += (NRG_WOKEN_OFF - 1) * woken_w;
 }
 
+/* Since one baseline. */
+static void doubt_drift(struct nrg_engine *e, struct nrg_part *part)
+{
+    double drift_w = nrg_part_drift_w(e, part), in_rests_w = nrg_part_off_in_rests_w(e, part);
+    part->idle_in_rests = in_rests_w < drift_w;
+    part->idle_less_w = part->idle_more_w = fmin(drift_w, in_rests_w);
+}
+
 void nrg_parts_idle_drift(struct nrg_engine *e)
 {
     for (size_t p = 0; p < e->n_parts; p++) {
         struct nrg_part *part = &e->parts[p];
         struct nrg_baseline_ends ends = baseline_ends(e, part);
         if (isnan(ends.before) != isnan(ends.after))
-            part->idle_less_w = part->idle_more_w = nrg_part_drift_w(e, part);
+            doubt_drift(e, part);
         doubt_woken(e, part);
     }
 }

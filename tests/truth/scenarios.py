@@ -242,8 +242,10 @@ STEPS_HOLDING = ("no baseline", "no baseline, a server of 200 W", "no baseline, 
                  "rapl 100 Hz, updates 15 us off, the recorder is busy", "waits draw 6 W, no gaps, two baselines", "others take the CPU, no gaps, two baselines")
 
 # Rows that are known well (of estimates to some 0.02 %): their median half-width in percent stays below this.
-CLOSE = {"nvml power, instants, not said": 0.1, "part-time sensor": 0.03, "wall meter, spans of 3 to 15 s": 0.28, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.08,
+CLOSE = {"nvml power, instants, not said": 0.1, "part-time sensor": 0.03, "part-time sensor, idle warms up": 0.03, "nvml power, mean of 100 ms, idle warms up": 0.03,
+         "nvml counter, 0.2 ms jitter": 6, "spans of 0.5 to 3 s, another process, integrate": 1.3, "wall meter, spans of 3 to 15 s": 0.28, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.08,
          "INA3221, lag unknown, 30 s": 4.5, "estimate, one busy thread": 0.1, "estimate, the same, read at edges": 3, "estimate, a pool of workers, others": 0.15}
 
-# The same of steps whose calls wait: a baseline says what all layers have together.
-STEPS_CLOSE = {"stalls, 100 Hz, threads read": 0.3, "waits draw 6 W, threads read": 0.27}
+# The same of steps: a baseline says what all layers have together, rests what idle power is, and sums over many readings what they have beside others.
+STEPS_CLOSE = {"stalls, 100 Hz, threads read": 0.3, "waits draw 6 W, threads read": 0.27, "part-time sensor, idle warms up": 0.04, "nvml power, mean of 100 ms, idle warms up": 0.04,
+               "nvml counter, 0.2 ms jitter": 0.1, "spans of 0.5 to 3 s, another process, integrate": 1, "another process, twice the watts": 7, "another process, half the watts": 2.8}

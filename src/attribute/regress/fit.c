@@ -156,7 +156,7 @@ static int begin_rows(struct nrg_regress *r)
                                         .border2 = r->noise.border2};
     choose_blocks(r);
     r->chosen = true;
-    return rc;
+    return rc ? rc : nrg_regress_weigh_sums(r);
 }
 
 /* Difference of what two kernels close to the chosen one expect, per second of their distance. */
@@ -250,6 +250,8 @@ static int add_fit_row(struct nrg_regress *r)
         if (r->bend[i].step_s > 0)
             rc = bend_row(r, i);
     count_row(r, expected_y);
+    if (!rc)
+        nrg_regress_add_to_sums(r, block);
     double variance = nrg_regress_variance(r, expected_y, gen);
     if (!rc)
         rc = nrg_whiten(&r->whitener, gen, &variance);

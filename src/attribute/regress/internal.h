@@ -121,6 +121,15 @@ struct nrg_stretches {
     double n[64], s[64];
 };
 
+/* Stretches of so many rows, as rows (load/row_sums.c): what they are off by, how much they count,
+ * and the one that is being added up. */
+#define NRG_ROW_SUMS 6
+struct nrg_row_sum {
+    size_t rows, n;
+    double variance, weight;
+    double *x, y;
+};
+
 /* Watts of processes beside the spans, by cells (load/beside.c); error_w 0: not known. */
 enum { NRG_WORKERS, NRG_OTHERS, NRG_BESIDE };
 struct nrg_workers_watts {
@@ -201,6 +210,8 @@ struct nrg_regress {
     struct nrg_gram block[NRG_REGRESS_BLOCKS];
     int64_t block_ns[NRG_REGRESS_BLOCKS]; /* of their first rows */
     size_t n_blocks;
+    struct nrg_row_sum sums[NRG_ROW_SUMS];
+    size_t n_sums;
     double sum_y2, sum_e2; /* of rows as they are: how much is explained */
     double sum_y, sum_s;   /* J, s */
 };
@@ -320,6 +331,10 @@ int nrg_regress_choose_within(struct nrg_regress *r, struct nrg_kernel sharp);
 int nrg_regress_take_news(struct nrg_regress *r);
 int nrg_regress_find_updates(struct nrg_regress *r);
 int nrg_regress_choose_noise(struct nrg_regress *r);
+/* row_sums.c: by what a first fit leaves of rows; once the noise is known; and with each row. */
+void nrg_regress_learn_sums(struct nrg_regress *r, const double *left, size_t n);
+int nrg_regress_weigh_sums(struct nrg_regress *r);
+void nrg_regress_add_to_sums(struct nrg_regress *r, struct nrg_gram *to);
 /* clockwork.c: when a counter was updated that is not read faster than that; then readings
  * are those of its updates. */
 #define NRG_SURE_CLOCK 20 /* times less is left with it: no other explanation is sought */
@@ -498,6 +513,11 @@ void nrg_solver_add_waits(struct nrg_solver *s);
 /* How much of the waiting is at one place of the calls, of a column's class or of all (0): 0
  * anywhere, 1 always the same. What is not known of it counts so many times. */
 double nrg_solver_concentration(const struct nrg_solver *s, size_t column, double errors);
+/* elsewhere.c: how much a column counts in the mean of the run, if it is one of idle power's
+ * shapes; and what powers may be off by if windows of the sensor lie elsewhere. */
+double nrg_solver_shape_mean(const struct nrg_solver *s, size_t p);
+double nrg_solver_looked_elsewhere_w(const struct nrg_solver *s,
+                                     const struct nrg_regress_result *result);
 /* What calls that wait at one place of theirs may have of their neighbours: five places do not tell
  * it exactly, nor is it the same in all classes; by as much in short calls as in long ones. */
 double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p);

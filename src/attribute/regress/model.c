@@ -151,6 +151,19 @@ static bool can_count_calls(const struct nrg_regress *r)
     return count_calls_columns(r) && r->rows_expected >= CALLS_ROWS * class_columns(r);
 }
 
+/*
+ * How much speaks for the other answer, where columns of calls gain so much of the likelihood: at
+ * CALLS_GAIN it is as good. Where threads wait, others run, or a gauge's readings depend on those
+ * before, rows leave more than noise, and likelihoods say little: by chance the gain is 1.
+ */
+static double untold_calls(const struct nrg_regress *r, double gain, double columns)
+{
+    double odds = exp((gain - CALLS_GAIN) * columns / 2), likely = odds / (1 + odds);
+    if (r->waits.used || r->options.others_column || r->options.timeline->is_gauge)
+        return fmin(fmax(gain - 1, 0), 1);
+    return isfinite(odds) ? fmin(2 * sqrt(likely * (1 - likely)), likely) : 0;
+}
+
 /* Columns of calls stay where they explain more than so many columns do by chance. */
 static int choose_calls(struct nrg_regress *r)
 {
@@ -167,7 +180,7 @@ static int choose_calls(struct nrg_regress *r)
     double gain = rest[0] > 0 ? spare * log(rest[0] / fmax(rest[1], 1e-300)) / (double)columns : 0;
     /* Of calls that wait, CPU times say it where threads read them. */
     r->options.calls = gain > CALLS_GAIN && !(r->waits.used && r->waits.finer);
-    r->untold = fmin(fmax(gain - 1, 0), 1); /* by chance the gain is 1 */
+    r->untold = untold_calls(r, gain, (double)columns);
     return 0;
 }
 

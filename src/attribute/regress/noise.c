@@ -438,6 +438,7 @@ static int learn_noise(struct nrg_regress *r, size_t max_rows, bool whitening, b
     *outliers = false;
     if (!rc && left.n > 2 * r->n_columns) {
         set_variance(r, &left);
+        nrg_regress_learn_sums(r, left.e, left.n);
         /* Rounding alone looks as if it had a memory where power does not change. */
         whitening = whitening && !only_rounding(&left, r->quantum) && !nrg_regress_cuts_calls(r);
         if (r->quantum > 0)

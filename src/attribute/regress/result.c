@@ -15,8 +15,6 @@
 
 #define MOST        1.05  /* of all energy: the sum has an error too */
 #define IDLE_KNOWN  0.5   /* of the mean power: an idle interval wider than this is not known */
-#define IMPOSSIBLE  6.0   /* deviations */
-#define MISPLACED   4.0   /* times as much */
 #define UNPLACED    0.6   /* of all such work, in one class */
 #define KNOWN_POWER 0.1   /* deviation of a power that is known, of it */
 #define IDLE_TIME   0.001 /* of the time without any span: less is not enough */
@@ -214,14 +212,6 @@ static double moved_apart_w(const struct nrg_solver *s, size_t p, const double *
     return moved_w(s, p, to, n) - (sum_s > 0 ? sum_j / sum_s : 0);
 }
 
-/* A window that was sought in the wrong place shows by an idle power that can't be, after what the
- * baseline says: powers of classes are then off by more than that. */
-static double misplaced_w(const struct nrg_solver *s, const struct nrg_regress_result *result)
-{
-    double off_w = fabs(result->idle_off_w), known_w = s->r->options.idle_error_w;
-    return result->window && known_w > 0 && off_w > IMPOSSIBLE * known_w ? MISPLACED * off_w : 0;
-}
-
 /*
  * What the powers leave of a counter's energy in sum, as a part of what classes have. Noise of rows
  * comes back in the next ones. A model of the readings that is wrong in the whole does not, and
@@ -348,7 +338,7 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
     double half = hypot(hypot(result->t * sqrt(fmax(joint_covariance(s, p, p), 0)),
                               NRG_REGRESS_LEAST_ERROR * c->power_w),
                         nrg_solver_misplaced_w(s, p)) +
-                  blurred_w(s, p, c->power_w) + drift_w + misplaced_w(s, result) +
+                  blurred_w(s, p, c->power_w) + drift_w + nrg_solver_looked_elsewhere_w(s, result) +
                   unplaced_w(s, p) + (result->left_over + result->to_neighbours) * c->power_w;
     c->free_w = placed * joint_power(s, p, s->free_beta) - other_w;
     struct nrg_power_interval i =
@@ -437,8 +427,8 @@ static double beside_weight(const struct nrg_solver *s, size_t p)
     size_t column = s->index[p];
     if (column == NRG_COLUMN_IDLE_OFF)
         return 1;
-    if (column >= NRG_COLUMN_IDLE_SHAPES && column <= NRG_COLUMN_IDLE_SHAPES_LAST)
-        return nrg_idle_shape_mean(&r->options.course, column - NRG_COLUMN_IDLE_SHAPES);
+    if (p >= s->n_bound)
+        return nrg_solver_shape_mean(s, p);
     bool others = column == r->column_of[r->options.others_class] && p < s->n_classes;
     return others && r->sum_s > 0 ? r->time_s[column] / r->sum_s : 0;
 }

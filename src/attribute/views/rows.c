@@ -198,15 +198,21 @@ struct interval {
     double random_j;                    /* the part of it that adds up as squares over time */
 };
 
-/* What idle power was measured to be is off by chance, as edges are. Where others' watts are in it,
- * it is wrong with them, in all rows alike. */
-static double idle_and_scatter_j(const struct nrg_engine *e, const struct nrg_part *part,
-                                 double scatter_j, double idle_s)
+/*
+ * What idle power was measured to be is off by chance, as edges are. Where others' watts are in it,
+ * it is wrong with them, in all rows alike. Where rests say by how much it is off (drift_j), whose
+ * error that is does not matter any more, and what others' watts are off by is another thing.
+ */
+static double not_known_j(const struct nrg_engine *e, const struct nrg_part *part, double scatter_j,
+                          double idle_s, double drift_j, double others_j)
 {
     double off_j = e->z * part->idle_error_w * idle_s;
     if (e->options->idle != NRG_IDLE_APART)
-        return scatter_j;
-    return part->baseline_busy > 0 ? scatter_j + off_j : hypot(scatter_j, off_j);
+        return scatter_j + others_j;
+    if (part->idle_in_rests)
+        return hypot(hypot(scatter_j, drift_j), others_j);
+    double random_j = part->baseline_busy > 0 ? scatter_j + off_j : hypot(scatter_j, off_j);
+    return random_j + drift_j + others_j;
 }
 
 /* Where a sensor looked away, any span may have been open. A regression knows which. */
@@ -225,18 +231,15 @@ static void add_interval(const struct nrg_engine *e, size_t p, double energy_j,
     if (isnan(energy_j))
         return;
     double scatter = e->z * sqrt(error->variance_j2), others = doubt.others_j;
-    double random = idle_and_scatter_j(e, part, scatter, idle_s);
     sum->random_j = nrg_sum_known(sum->random_j, scatter);
-    /* How it went from there is not known. */
-    double drift_s = e->options->idle == NRG_IDLE_APART ? idle_s : 0;
-    double low = energy_j - error->below_j - random - part->idle_most_w * idle_s -
-                 part->idle_more_w * drift_s -
+    double others_low = fmax(others * part->others_more, -others * part->others_less);
+    double others_high = fmax(others * part->others_less, -others * part->others_more);
+    double low = energy_j - error->below_j - part->idle_most_w * idle_s -
                  missed_j(part, part->domain->missed_below_w, idle_s) -
-                 fmax(others * part->others_more, -others * part->others_less);
-    double high = energy_j + error->above_j + random + doubt.missing_j +
-                  part->idle_less_w * drift_s +
+                 not_known_j(e, part, scatter, idle_s, part->idle_more_w * idle_s, others_low);
+    double high = energy_j + error->above_j + doubt.missing_j +
                   missed_j(part, part->domain->missed_above_w, idle_s) +
-                  fmax(others * part->others_less, -others * part->others_more);
+                  not_known_j(e, part, scatter, idle_s, part->idle_less_w * idle_s, others_high);
     if (energy_j >= 0)
         low = fmax(0, low);
     if (high > 0) /* no row has more than there can be */

@@ -10,20 +10,21 @@
 
 #include "attribute/regress/internal.h"
 
-#define LEAST_KEPT  1e-3
-#define STRAIGHT    3    /* log odds before the readings that a drift is not bent */
-#define BEND_OFF    0.1  /* of the bend: found on simulated machines */
-#define LEAST_IDLE  0.1  /* of the power of a baseline in which others were busy */
-#define AS_IDLE     2    /* deviations of a baseline */
-#define LEAST_GAP   0.02 /* of its deviation */
-#define LEAST_TOLD  1e-6 /* of what a baseline tells of idle power: less is rounding */
-#define IMPOSSIBLE  2    /* deviations of what idle power may drift by */
-#define CLEARLY     2    /* standard errors */
-#define MOST_AWAKE  3    /* times what a CPU second draws in the mean */
-#define FAR_SHORTER 3    /* by so many powers of 2 */
-#define LEAST_FREE  1e-6 /* of what is known of idle power by readings: less is rounding */
-#define QUARTERS    4
-#define N_WARM      (NRG_IDLE_HEAT - NRG_IDLE_WARM)
+#define LEAST_KEPT   1e-3
+#define STRAIGHT     3    /* log odds before the readings that a drift is not bent */
+#define BEND_OFF     0.1  /* of the bend: found on simulated machines */
+#define LEAST_IDLE   0.1  /* of the power of a baseline in which others were busy */
+#define AS_IDLE      2    /* deviations of a baseline */
+#define CLEARLY_MORE 4    /* standard errors */
+#define LEAST_GAP    0.02 /* of its deviation */
+#define LEAST_TOLD   1e-6 /* of what a baseline tells of idle power: less is rounding */
+#define IMPOSSIBLE   2    /* deviations of what idle power may drift by */
+#define CLEARLY      2    /* standard errors */
+#define MOST_AWAKE   3    /* times what a CPU second draws in the mean */
+#define FAR_SHORTER  3    /* by so many powers of 2 */
+#define LEAST_FREE   1e-6 /* of what is known of idle power by readings: less is rounding */
+#define QUARTERS     4
+#define N_WARM       (NRG_IDLE_HEAT - NRG_IDLE_WARM)
 /* Part of a line that the means of the first and the last quarter differ by. */
 #define ONE_QUARTER_TO_ANOTHER 0.75
 
@@ -123,13 +124,42 @@ static bool gaps_are_alike(const struct nrg_stretches *gaps)
     return long_n >= all_n / 2;
 }
 
+/* Odds that something ran in gaps which seem to draw so much, against nothing. It would have drawn
+ * anything up to the most that is given, all alike. Both in standard errors. */
+static double odds_of_work(double seen, double most)
+{
+    double nothing = exp(-seen * seen / 2) / sqrt(2 * M_PI);
+    double something = erfc(-seen / sqrt(2)) / 2 / fmax(most, 1);
+    return nothing > 0 ? something / nothing : INFINITY;
+}
+
+static double error_of(const struct nrg_solver *s, size_t p)
+{
+    return sqrt(s->left * s->inverse[nrg_packed(p, p)]) * s->scale[p];
+}
+
+/* Gaps of another age clearly draw more than idle power: the device stays awake for a while, and
+ * what these draw, too, may be the rest of that. */
+static bool draws_in_other_gaps(const struct nrg_solver *s, size_t gap)
+{
+    const struct nrg_regress_options *o = &s->r->options;
+    bool any = false;
+    for (size_t p = 0; p < s->n_classes; p++) {
+        size_t class_ = s->r->class_of[s->index[p]];
+        bool other = p != gap && class_ >= o->spans && !s->dependent[p] &&
+                     class_ != o->others_class && class_ != o->workers_class;
+        any |= other && s->free_beta[p] * s->scale[p] > CLEARLY_MORE * error_of(s, p);
+    }
+    return any;
+}
+
 /*
  * Time without any span may draw idle power alone, or something may have run that has no span. Both
  * together explain readings of that time whatever idle power was, and then a baseline's own error
  * is in all classes. But where these readings are those of the baseline, something that ran would
- * have had to make up for just what idle power changed by: so nothing ran, and they show idle
- * power. What they differ by may be either. Not where a few long stretches speak for many short
- * ones.
+ * have had to make up for just what idle power changed by: so nothing ran, as far as the odds say,
+ * and they show idle power (of a device that stays awake after work, what they differ by may be
+ * either). Not where a few long stretches speak for many short ones.
  */
 bool nrg_solver_know_gaps(struct nrg_solver *s)
 {
@@ -140,10 +170,14 @@ bool nrg_solver_know_gaps(struct nrg_solver *s)
     if (!column || p == s->n_classes || s->dependent[p] || !(o->idle_error_w > 0) ||
         o->course.seen == NRG_IDLE_NOT_SEEN || !gaps_are_alike(&s->r->gaps))
         return false;
-    double off_w = fabs(s->free_beta[p] * s->scale[p]);
-    if (off_w > AS_IDLE * o->idle_error_w)
+    double gap_w = s->free_beta[p] * s->scale[p];
+    double error_w = fmax(error_of(s, p), o->idle_error_w);
+    double ran = odds_of_work(gap_w / error_w, nrg_solver_mean_power(s) / error_w);
+    bool awake = draws_in_other_gaps(s, p);
+    if (awake ? fabs(gap_w) > AS_IDLE * o->idle_error_w : ran > 1)
         return false;
-    off_w = fmax(off_w, LEAST_GAP * o->idle_error_w);
+    double off_w = awake ? fabs(gap_w) : ran / (1 + ran) * hypot(gap_w, error_w);
+    off_w += LEAST_GAP * o->idle_error_w;
     s->sum.a[nrg_packed(column, column)] += s->left / (off_w * off_w);
     return true;
 }
