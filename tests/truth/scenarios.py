@@ -248,4 +248,4 @@ CLOSE = {"nvml power, instants, not said": 0.1, "part-time sensor": 0.03, "part-
 
 # The same of steps: a baseline says what all layers have together, rests what idle power is, and sums over many readings what they have beside others.
 STEPS_CLOSE = {"stalls, 100 Hz, threads read": 0.3, "waits draw 6 W, threads read": 0.27, "part-time sensor, idle warms up": 0.04, "nvml power, mean of 100 ms, idle warms up": 0.04,
-               "nvml counter, 0.2 ms jitter": 0.1, "spans of 0.5 to 3 s, another process, integrate": 1, "another process, twice the watts": 7, "another process, half the watts": 2.8}
+               "spans of 0.5 to 3 s, another process, integrate": 1, "another process, twice the watts": 7, "another process, half the watts": 2.8}

@@ -16,6 +16,7 @@
 #define LEAST_IDLE   0.1  /* of the power of a baseline in which others were busy */
 #define AS_IDLE      2    /* deviations of a baseline */
 #define CLEARLY_MORE 4    /* standard errors */
+#define NOT_TOLD     4    /* the same of a baseline: beyond, readings do not tell what gaps draw */
 #define LEAST_GAP    0.02 /* of its deviation */
 #define LEAST_TOLD   1e-6 /* of what a baseline tells of idle power: less is rounding */
 #define IMPOSSIBLE   2    /* deviations of what idle power may drift by */
@@ -158,8 +159,9 @@ static bool draws_in_other_gaps(const struct nrg_solver *s, size_t gap)
  * together explain readings of that time whatever idle power was, and then a baseline's own error
  * is in all classes. But where these readings are those of the baseline, something that ran would
  * have had to make up for just what idle power changed by: so nothing ran, as far as the odds say,
- * and they show idle power (of a device that stays awake after work, what they differ by may be
- * either). Not where a few long stretches speak for many short ones.
+ * and they show idle power (of a device that stays awake after work, and where readings hardly
+ * tell what gaps draw, what they differ by may be either). Not where a few long stretches speak for
+ * many short ones.
  */
 bool nrg_solver_know_gaps(struct nrg_solver *s)
 {
@@ -173,10 +175,10 @@ bool nrg_solver_know_gaps(struct nrg_solver *s)
     double gap_w = s->free_beta[p] * s->scale[p];
     double error_w = fmax(error_of(s, p), o->idle_error_w);
     double ran = odds_of_work(gap_w / error_w, nrg_solver_mean_power(s) / error_w);
-    bool awake = draws_in_other_gaps(s, p);
-    if (awake ? fabs(gap_w) > AS_IDLE * o->idle_error_w : ran > 1)
+    bool either = draws_in_other_gaps(s, p) || error_w > NOT_TOLD * o->idle_error_w;
+    if (either ? fabs(gap_w) > AS_IDLE * o->idle_error_w : ran > 1)
         return false;
-    double off_w = awake ? fabs(gap_w) : ran / (1 + ran) * hypot(gap_w, error_w);
+    double off_w = either ? fabs(gap_w) : ran / (1 + ran) * hypot(gap_w, error_w);
     off_w += LEAST_GAP * o->idle_error_w;
     s->sum.a[nrg_packed(column, column)] += s->left / (off_w * off_w);
     return true;
