@@ -164,6 +164,13 @@ class Judges(unittest.TestCase):
         self.assertEqual((cells[0], cells[-1]), ("o-infer-data", "0"), done.stdout + done.stderr)
         self.assertGreaterEqual(float(cells[3]), 90, done.stdout)
 
+    def test_seventh_takes_no_bend_that_can_not_be(self):
+        """Four threads that never rest: a bend of more than all power, which the run's ends made up, gave rows two and a half times the total."""
+        done = judge("seventh", "3-threads4", "--seeds", "21-21")
+        cells = done.stdout.splitlines()[-1].split(" | ")
+        self.assertEqual((cells[0], cells[3], cells[-1]), ("3-threads4", "100", "0"), done.stdout + done.stderr)
+        self.assertLess(float(cells[1]), 3, done.stdout)
+
     def test_seventh_knows_its_scenarios(self):
         self.assertIn("no scenario is called nonsense", judge("seventh", "nonsense", "--seeds", "1-1").stderr)
 

@@ -454,6 +454,18 @@ static bool agree(const struct nrg_together *t, const struct trial *both)
     return both->beta[t->first] * both->beta[t->first + NRG_TOGETHER_KNOTS] > 0;
 }
 
+/* No more of what classes draw can be a bend's than that is. Where as many CPUs are busy nearly
+ * always, a few rows that differ in something else would make it anything. */
+static bool is_possible(const struct nrg_together *t, const struct trial *trial)
+{
+    double parts_j = 0, energy_j = 0;
+    for (size_t i = NRG_COLUMN_CLASSES; i < t->first; i++) {
+        parts_j += fabs(part_w(t, trial, i)) * t->time_s[i];
+        energy_j += fmax(trial->beta[i], 0) * t->time_s[i];
+    }
+    return parts_j <= energy_j;
+}
+
 /* What rows leave is never noise alone, and a bend may explain a little of anything: then classes
  * stay as they add up, and intervals reach what they would be with it. */
 static void set_untold(struct nrg_together *t, const struct trial *best, const struct trial *none)
@@ -469,14 +481,14 @@ static int take_best(struct nrg_regress *r, const struct trial *trials, double r
     size_t best = NONE;
     for (size_t i = 1; i < KINDS; i++)
         if (trials[i].rest > 0 && explains_more(&trials[i], &trials[best], rows) &&
-            (i != BOTH || agree(t, &trials[i])))
+            is_possible(t, &trials[i]) && (i != BOTH || agree(t, &trials[i])))
             best = i;
     if (trials[best].rest > MOST_LEFT * trials[NONE].rest) {
         set_untold(t, &trials[best], &trials[NONE]);
         r->options.together = NULL;
         return 0;
     }
-    if (best != BOTH)
+    if (best != BOTH && is_possible(t, &trials[PER_CPU + PER_WATT - best]))
         set_doubt(r, &trials[best], &trials[PER_CPU + PER_WATT - best]);
     double mean_w = set_weights(r, &trials[best]);
     for (size_t k = 0; mean_w > 0 && k < NRG_TOGETHER_KNOTS; k++)
