@@ -75,6 +75,12 @@ struct nrg_others_level {
     float edge_j;     /* the same of a moment between two cells, by ticks */
 };
 
+/* What readings lack in a cell before a regression explains them (own_timeline.h). */
+struct nrg_taken_off {
+    double idle_w;
+    double mine; /* the part of the rest that is left */
+};
+
 /* An energy domain at work. */
 struct nrg_part {
     struct nrg_attribution_domain *out;
@@ -128,6 +134,7 @@ struct nrg_part {
     bool everything_idle; /* power did not follow the load */
     struct nrg_regress_result regressed;
     struct nrg_timeline *updated;    /* the same: energies at the times of updates; NULL */
+    struct nrg_taken_off *taken_off; /* the same, per cell; NULL: nothing was */
     struct nrg_left_over *left_over; /* of a regression, where numbered spans ask for it; NULL */
 };
 
