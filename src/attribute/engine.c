@@ -165,7 +165,9 @@ int nrg_engine_run(struct nrg_engine *e)
     if (rc)
         return rc;
     set_method(e);
-    rc = nrg_divide_intervals(e);
+    rc = nrg_stairs_join(e);
+    if (!rc)
+        rc = nrg_divide_intervals(e);
     if (!rc)
         rc = nrg_buckets_make(e);
     if (!rc)

@@ -320,6 +320,9 @@ bool nrg_method_together(const struct nrg_engine *engine, size_t pool);
  * changes by as much as it is; INFINITY where stretches are short. */
 double nrg_method_edge_error(const struct nrg_engine *engine, const struct nrg_part *part);
 
+/* stairs.c: counters that are read faster than they update, for integration. Needs the methods. */
+int nrg_stairs_join(struct nrg_engine *engine);
+
 /* divide.c: divides intervals that edges of spans cut, for the flows. Needs the methods. */
 int nrg_divide_intervals(struct nrg_engine *engine);
 
