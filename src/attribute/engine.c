@@ -178,6 +178,8 @@ int nrg_engine_run(struct nrg_engine *e)
         rc = nrg_regress_errors(e);
     if (!rc && e->measured)
         nrg_measured_finish(e, &memory->steps);
+    if (!rc)
+        rc = nrg_singles_settle(e);
     if (!rc && e->buckets)
         nrg_buckets_finish(e);
     return rc;

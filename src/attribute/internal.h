@@ -143,6 +143,7 @@ struct nrg_row_sums {
     double self_ns, work_s; /* work_s: self time times the share of the work */
     double cost_s;          /* of a regression: what a class's power is multiplied by */
     unsigned flags;
+    uint32_t path;        /* of its spans */
     uint32_t merged_with; /* place that has the number; 0: none */
     uint32_t counts;      /* its list */
 };
@@ -325,6 +326,10 @@ int nrg_stairs_join(struct nrg_engine *engine);
 
 /* divide.c: divides intervals that edges of spans cut, for the flows. Needs the methods. */
 int nrg_divide_intervals(struct nrg_engine *engine);
+
+/* singles.c: no single step has less than nothing. After all that gives rows their energy. -ENOMEM
+ */
+int nrg_singles_settle(struct nrg_engine *engine);
 
 /* A stretch that lasts longer is not counted as a call: all that it uses goes by time. */
 #define NRG_CALL_NS (2 * NRG_NS_PER_S)

@@ -103,6 +103,15 @@ class Steps(unittest.TestCase):
         _, rows, of_all, _ = steps({**NVML, **INTEGRATE, "length_s": 30, "layers": 2, "shortest_s": 5e-3, "longest_s": 20e-3, "gap_s": 20e-3}, 3)
         self.assertGreater(min(r["energy_j"] for r in rows), 0.2 * of_all["energy_j"] / len(rows))
 
+    def test_no_step_has_less_than_nothing(self):
+        """Others that are taken off by a rule: what that leaves below 0 is the other steps', and the sum stays."""
+        short = {"layers": 2, "shortest_s": 2e-3, "longest_s": 4e-3, "low_w": 2, "high_w": 10, "gap_s": 5e-3}
+        truth, rows, of_all, median_j = steps({"length_s": 30, **INTEGRATE, **short, "others": 0.6, "others_w": 40, "others_s": 0.02}, 3)
+        self.assertGreaterEqual(min(min(r["energy_j"], r["low_j"]) for r in rows), 0)
+        self.assertAlmostEqual(sum(r["energy_j"] for r in rows) / of_all["energy_j"], 1, delta=1e-6)
+        self.assertAlmostEqual(median_j / np.median([r["energy_j"] for r in rows]), 1, delta=1e-6)
+        self.assertGreater(figures(truth, rows)[2], 0.95)
+
 
 if __name__ == "__main__":
     unittest.main()
