@@ -195,6 +195,8 @@ static int begin_span(struct nrg_walk_state *w, const struct nrg_span_walk_event
 {
     if (w->e->measured && !ev->span->folded)
         nrg_measured_row(w->e->measured, ev->span->row, ev->span->path);
+    if (!ev->span->folded)
+        w->e->rows[ev->span->row].path = ev->span->path;
     struct nrg_walk_track *spans = &w->tracks[ev->track];
     size_t n_parts = w->e->n_parts;
     int rc = nrg_reserve(&spans->open, &spans->cap_open, ev->depth + 1, sizeof *spans->open);

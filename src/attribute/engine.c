@@ -165,7 +165,9 @@ int nrg_engine_run(struct nrg_engine *e)
     if (rc)
         return rc;
     set_method(e);
-    rc = nrg_divide_intervals(e);
+    rc = nrg_stairs_join(e);
+    if (!rc)
+        rc = nrg_divide_intervals(e);
     if (!rc)
         rc = nrg_buckets_make(e);
     if (!rc)
@@ -176,6 +178,8 @@ int nrg_engine_run(struct nrg_engine *e)
         rc = nrg_regress_errors(e);
     if (!rc && e->measured)
         nrg_measured_finish(e, &memory->steps);
+    if (!rc)
+        rc = nrg_singles_settle(e);
     if (!rc && e->buckets)
         nrg_buckets_finish(e);
     return rc;

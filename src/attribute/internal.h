@@ -76,6 +76,12 @@ struct nrg_others_level {
     float edge_j;     /* the same of a moment between two cells, by ticks */
 };
 
+/* What readings lack in a cell before a regression explains them (own_timeline.h). */
+struct nrg_taken_off {
+    double idle_w;
+    double mine; /* the part of the rest that is left */
+};
+
 /* An energy domain at work. */
 struct nrg_part {
     struct nrg_attribution_domain *out;
@@ -130,6 +136,7 @@ struct nrg_part {
     bool everything_idle; /* power did not follow the load */
     struct nrg_regress_result regressed;
     struct nrg_timeline *updated;    /* the same: energies at the times of updates; NULL */
+    struct nrg_taken_off *taken_off; /* the same, per cell; NULL: nothing was */
     struct nrg_left_over *left_over; /* of a regression, where numbered spans ask for it; NULL */
 };
 
@@ -138,6 +145,7 @@ struct nrg_row_sums {
     double self_ns, work_s; /* work_s: self time times the share of the work */
     double cost_s;          /* of a regression: what a class's power is multiplied by */
     unsigned flags;
+    uint32_t path;        /* of its spans */
     uint32_t merged_with; /* place that has the number; 0: none */
     uint32_t counts;      /* its list */
 };
@@ -315,8 +323,15 @@ bool nrg_method_together(const struct nrg_engine *engine, size_t pool);
  * changes by as much as it is; INFINITY where stretches are short. */
 double nrg_method_edge_error(const struct nrg_engine *engine, const struct nrg_part *part);
 
+/* stairs.c: counters that are read faster than they update, for integration. Needs the methods. */
+int nrg_stairs_join(struct nrg_engine *engine);
+
 /* divide.c: divides intervals that edges of spans cut, for the flows. Needs the methods. */
 int nrg_divide_intervals(struct nrg_engine *engine);
+
+/* singles.c: no single step has less than nothing. After all that gives rows their energy. -ENOMEM
+ */
+int nrg_singles_settle(struct nrg_engine *engine);
 
 /* A stretch that lasts longer is not counted as a call: all that it uses goes by time. */
 #define NRG_CALL_NS (2 * NRG_NS_PER_S)

@@ -126,18 +126,25 @@ static void add_model(const struct nrg_engine *e, const struct nrg_part *part,
     }
 }
 
-/* Idle energy between two instants; NAN: not only of the run, or all of it is. */
-static double idle_j(const struct nrg_engine *e, const struct nrg_part *part, size_t *cell,
-                     int64_t from_ns, int64_t to_ns)
+/* What the classes are to explain of an interval: energy above idle, as the regression had it. NAN:
+ * the interval is not only of the run, or all of it is idle. */
+static double above_idle_j(const struct nrg_engine *e, const struct nrg_part *part, size_t *cell,
+                           const struct nrg_span_ns *in, double energy_j)
 {
     const struct nrg_cells *c = &e->cells;
-    double sum_j = from_ns < c->begin_ns[0] || to_ns > c->begin_ns[c->n] ? NAN : 0;
-    while (*cell + 1 < c->n && c->begin_ns[*cell + 1] <= from_ns)
+    bool is_own = part->taken_off && timeline_of(part) == part->updated;
+    double sum_j = in->begin_ns < c->begin_ns[0] || in->end_ns > c->begin_ns[c->n] ? NAN : 0;
+    double power_w = energy_j * 1e9 / fmax((double)(in->end_ns - in->begin_ns), 1);
+    while (*cell + 1 < c->n && c->begin_ns[*cell + 1] <= in->begin_ns)
         ++*cell;
-    for (size_t k = *cell; k < c->n && c->begin_ns[k] < to_ns; k++) {
-        int64_t begin_ns = c->begin_ns[k] > from_ns ? c->begin_ns[k] : from_ns;
-        int64_t end_ns = c->begin_ns[k + 1] < to_ns ? c->begin_ns[k + 1] : to_ns;
-        sum_j += c->outside[k] ? NAN : part->idle_w[k] * (double)(end_ns - begin_ns) * 1e-9;
+    for (size_t k = *cell; k < c->n && c->begin_ns[k] < in->end_ns; k++) {
+        int64_t begin_ns = c->begin_ns[k] > in->begin_ns ? c->begin_ns[k] : in->begin_ns;
+        int64_t end_ns = c->begin_ns[k + 1] < in->end_ns ? c->begin_ns[k + 1] : in->end_ns;
+        struct nrg_taken_off off =
+            part->taken_off ? part->taken_off[k] : (struct nrg_taken_off){0, 1};
+        double own_w = is_own ? power_w : (power_w - off.idle_w) * off.mine;
+        double w = own_w - (part->idle_w[k] - off.idle_w);
+        sum_j += c->outside[k] ? NAN : w * (double)(end_ns - begin_ns) * 1e-9;
     }
     return sum_j;
 }
@@ -186,8 +193,8 @@ static void compare(const struct nrg_engine *e, const struct nrg_part *part,
         double width_ns = (double)(l->begin_ns[i + 1] - l->begin_ns[i]);
         struct nrg_energy_at at = nrg_energy_cursor_at(&cursor, l->begin_ns[i + 1]);
         double energy_j = at.energy_j - last.energy_j, model_j = (double)l->model_j[i];
-        double left_j =
-            energy_j - model_j - idle_j(e, part, &cell, l->begin_ns[i], l->begin_ns[i + 1]);
+        const struct nrg_span_ns in = {l->begin_ns[i], l->begin_ns[i + 1]};
+        double left_j = above_idle_j(e, part, &cell, &in, energy_j) - model_j;
         bool known = at.covered_ns - last.covered_ns >= width_ns - NRG_UNCOVERED_NS;
         double phase_j = width_ns > 0 ? energy_j / (width_ns * 1e-9) * phase_s : 0;
         last = at;

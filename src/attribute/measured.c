@@ -291,9 +291,10 @@ static double weight_of(const struct unit *u, const struct group *g)
     return own_j2 > 0 ? fmin(own_j2 / (seen_j2(u) * g->scatter2 + g->noise * u->noise_j2), 1) : 0;
 }
 
+/* No less than nothing, which what is left may be beyond by rounding. */
 static double measured_j(const struct unit *u, const struct group *g)
 {
-    return u->model_j + weight_of(u, g) * u->left_j;
+    return fmax(u->model_j + weight_of(u, g) * u->left_j, 0);
 }
 
 static double variance_of(const struct unit *u, const struct group *g)
@@ -357,7 +358,7 @@ static void correct_row(struct nrg_engine *e, size_t row, size_t p)
     if (!is_unit(set, row, u) || g->n < 2)
         return;
     struct nrg_row_part *part = &e->row_parts[row * e->n_parts + p];
-    double variance_j2 = variance_of(u, g), energy_j = part->energy_j + more_j(u, g);
+    double variance_j2 = variance_of(u, g), energy_j = fmax(part->energy_j + more_j(u, g), 0);
     if (e->buckets)
         nrg_buckets_scale(e->buckets, (uint32_t)row, p, energy_j / part->energy_j);
     part->energy_j = energy_j;

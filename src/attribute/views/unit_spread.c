@@ -96,6 +96,16 @@ static double quantile(const double *sorted, size_t n, double q)
     return sorted[below] + (at - (double)below) * (above - sorted[below]);
 }
 
+/* As rows of single steps (singles.c). */
+static void settle(struct nrg_single_step *singles, size_t n)
+{
+    double less_j = 0, more_j = 0;
+    for (size_t i = 0; i < n; i++)
+        *(singles[i].energy_j < 0 ? &less_j : &more_j) += singles[i].energy_j;
+    for (size_t i = 0; less_j < 0 && less_j + more_j > 0 && i < n; i++)
+        singles[i].energy_j *= singles[i].energy_j < 0 ? 0 : 1 + less_j / more_j;
+}
+
 static struct nrg_unit_spread spread_of(const struct nrg_single_step *singles, size_t n,
                                         size_t first, double *room)
 {
@@ -123,6 +133,7 @@ int nrg_unit_spread(const struct nrg_single_steps *steps, int skip, struct nrg_u
     double *room = nrg_calloc(steps->n + 1, sizeof *room);
     if (singles && room) {
         size_t n = join_ranks(singles, collect(steps, unit, singles));
+        settle(singles, n);
         size_t given = skip < 0 ? 0 : (size_t)skip;
         size_t first = skip < 0 ? count_first(singles, n, room) : given < n ? given : n;
         unit->spread = spread_of(singles, n, first, room);

@@ -1,6 +1,7 @@
 /* See own_timeline.h. */
 #include "attribute/regress/rows/own_timeline.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,12 +26,27 @@ bool nrg_regress_needs_own(const struct nrg_engine *e, const struct nrg_part *pa
     return e->n_windows > 1 || !strcmp(part->out->idle_source, "estimate");
 }
 
-const struct nrg_timeline *nrg_regress_own(const struct nrg_engine *e, const struct nrg_part *part,
+/* Of each cell. */
+static int find_taken_off(struct nrg_engine *e, struct nrg_part *part)
+{
+    bool by_cell = !strcmp(part->out->idle_source, "estimate");
+    if (!part->taken_off)
+        part->taken_off = nrg_arena_array(&e->memory, e->cells.n + 1, sizeof *part->taken_off);
+    for (size_t k = 0; part->taken_off && k < e->cells.n; k++) {
+        /* elsewhere as correct_idle goes on from */
+        double idle_w = by_cell ? part->idle_w[k] : part->out->idle_w;
+        part->taken_off[k] =
+            (struct nrg_taken_off){part->idle_known ? idle_w : 0, mine_at(e, part, k)};
+    }
+    return part->taken_off ? 0 : -ENOMEM;
+}
+
+const struct nrg_timeline *nrg_regress_own(struct nrg_engine *e, struct nrg_part *part,
                                            struct nrg_arena *memory)
 {
     const struct nrg_timeline *tl = part->tl;
     struct nrg_timeline *own = nrg_arena_alloc(memory, sizeof *own);
-    if (!own)
+    if (!own || find_taken_off(e, part))
         return NULL;
     *own = *tl; /* the same times */
     own->sum_j = nrg_arena_array(memory, tl->n, sizeof *own->sum_j);
@@ -43,9 +59,7 @@ const struct nrg_timeline *nrg_regress_own(const struct nrg_engine *e, const str
         double s = (double)(nrg_point_ns(tl, next) - nrg_point_ns(tl, i)) * 1e-9;
         size_t k = nrg_cells_find(
             &e->cells, nrg_point_ns(tl, i) + (nrg_point_ns(tl, next) - nrg_point_ns(tl, i)) / 2);
-        double idle_w = part->idle_known ? part->idle_w[k] : 0, mine = mine_at(e, part, k);
-        if (part->idle_known && strcmp(part->out->idle_source, "estimate") != 0)
-            idle_w = part->out->idle_w; /* as correct_idle goes on from */
+        double idle_w = part->taken_off[k].idle_w, mine = part->taken_off[k].mine;
         double step_j = nrg_point_j(tl, next) - nrg_point_j(tl, i);
         /* between runs nothing is known */
         own->gap[i] = nrg_point_gap(tl, i) || e->cells.outside[k];
