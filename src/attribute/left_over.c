@@ -142,7 +142,8 @@ static double above_idle_j(const struct nrg_engine *e, const struct nrg_part *pa
         int64_t end_ns = c->begin_ns[k + 1] < in->end_ns ? c->begin_ns[k + 1] : in->end_ns;
         struct nrg_taken_off off =
             part->taken_off ? part->taken_off[k] : (struct nrg_taken_off){0, 1};
-        double own_w = is_own ? power_w : (power_w - off.idle_w) * off.mine;
+        double mine = off.mine > 0 ? off.mine : 1; /* no span is open: no others' */
+        double own_w = is_own ? power_w : (power_w - off.idle_w) * mine;
         double w = own_w - (part->idle_w[k] - off.idle_w);
         sum_j += c->outside[k] ? NAN : w * (double)(end_ns - begin_ns) * 1e-9;
     }
