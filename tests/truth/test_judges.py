@@ -1,4 +1,4 @@
-"""The judges of the second, third, fifth and sixth simulator, briefly: that they run as HACKING.md says, and that nrg finds every row of what they draw."""
+"""The judges of the second, third, fifth, sixth and seventh simulator, briefly: that they run as HACKING.md says, and that nrg finds every row of what they draw."""
 import os
 import re
 import subprocess
@@ -156,6 +156,15 @@ class Judges(unittest.TestCase):
         """Least squares on the true times, where nothing else goes on."""
         done = subprocess.run([sys.executable, os.path.join(SOURCE, "tests/truth/sixth/known"), "plain", "11"], capture_output=True, text=True)
         self.assertRegex(done.stdout, r"median error of layers 0\.0", done.stderr)
+
+    def test_seventh_leaves_the_energy_of_calls_to_the_layers(self):
+        """Microseconds between the layers, which each step has as many of, count steps as well: they are no explanation at a kilowatt."""
+        done = judge("seventh", "4-call-10hz", "--seeds", "4-5")
+        names, figures = ([cell.strip() for cell in line.split("|")] for line in done.stdout.splitlines()[:2])
+        row = dict(zip(names, figures))
+        self.assertLess(float(row["err res %"]), 5, done.stderr)
+        self.assertGreaterEqual(float(row["cover all"]), 90)
+        self.assertGreaterEqual(float(row["own"]), 90)
 
     def test_second(self):
         done = judge("second", "T5", "nv-mean100")
