@@ -174,6 +174,15 @@ class Judges(unittest.TestCase):
     def test_seventh_knows_its_scenarios(self):
         self.assertIn("no scenario is called nonsense", judge("seventh", "nonsense", "--seeds", "1-1").stderr)
 
+    def test_seventh_leaves_the_energy_of_calls_to_the_layers(self):
+        """Microseconds between the layers, which each step has as many of, count steps as well: they are no explanation at a kilowatt."""
+        done = judge("seventh", "4-call-10hz", "--seeds", "4-5")
+        names, figures = ([cell.strip() for cell in line.split("|")] for line in done.stdout.splitlines()[:2])
+        row = dict(zip(names, figures))
+        self.assertLess(float(row["err res %"]), 5, done.stderr)
+        self.assertGreaterEqual(float(row["cover all"]), 90)
+        self.assertGreaterEqual(float(row["own"]), 90)
+
     def test_second(self):
         done = judge("second", "T5", "nv-mean100")
         self.assertEqual(done.returncode, 0, done.stderr)

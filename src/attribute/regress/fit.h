@@ -110,6 +110,7 @@ struct nrg_regress_options {
     int64_t steady_ns;
     int64_t punctual_ns; /* of merged readings, when one is due; 0: not known */
     bool calls;
+    bool within_evenly;    /* within.c: its shapes are those without columns of calls */
     const double *call_s;  /* per column of calls: work of one in the mean */
     const double *waits_w; /* per column: power that its calls lack while they wait; NULL */
     /* Where CPU times say when calls wait (waits.c): CPU time of a column's rates as it was found,

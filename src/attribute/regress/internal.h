@@ -179,9 +179,10 @@ struct nrg_regress {
     int64_t grain_ns;          /* all stamps are this far apart, or multiples of it */
     struct nrg_gram edges;     /* ends of slices: 2 each on the diagonal, -1 where two share one */
     double repeats; /* readings that were rounded alike, per reading: see same_rounding */
-    double pure_rows, pure_e2;            /* all of them, and the squares of what is left of them */
-    double quantum;                       /* of a gauge, W; 0: none seen */
-    double energy_j, energy_s;            /* of all rows, before any is made */
+    double pure_rows, pure_e2; /* all of them, and the squares of what is left of them */
+    double quantum;            /* of a gauge, W; 0: none seen */
+    double energy_j, energy_s; /* of all rows, before any is made */
+    double working_w;          /* above idle, while anything is drawn: of a joule in the mean */
     size_t rows_expected, row, next_turn; /* next_turn: held slices that start summing up */
 
     bool chosen;
@@ -281,6 +282,12 @@ int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum,
 /* The same with idle power held to what is known of it, and the sum of squares that is left. */
 int nrg_regress_held_powers(const struct nrg_regress *r, struct nrg_gram *sum, double *beta,
                             double *rest);
+
+/* likely.c: what rows draw above idle, of a joule in the mean; then powers of a sum that has the
+ * regression's columns, and what they leave, where some are more than classes can have. */
+double nrg_regress_working_w(const struct nrg_regress *r);
+int nrg_regress_expect_powers(const struct nrg_regress *r, struct nrg_gram *sum, double *beta,
+                              double *rest);
 
 /* within.c: a column that says when in their calls a class uses energy. */
 bool nrg_regress_is_within(const struct nrg_regress *r, size_t column);

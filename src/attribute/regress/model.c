@@ -285,6 +285,7 @@ int nrg_regress_choose_model(struct nrg_regress *r)
 {
     choose_rows(r);
     size_t columns = class_columns(r) + MORE_COLUMNS;
+    r->working_w = nrg_regress_working_w(r);
     r->plenty = r->rows_expected > PLENTY * columns;
     r->drifts = r->plenty || (r->options.idle_shape_w[NRG_IDLE_BEND] > 0 &&
                               r->rows_expected > SHAPE_ROWS * columns);

@@ -307,6 +307,8 @@ int nrg_regress_rest_without(const struct nrg_regress *r, const struct nrg_pass 
     for (size_t k = 0; !rc && k < n; k++) {
         leave_out(r, powers + r->n_columns, &out[k], &sum);
         rc = fit_sum(r, &sum, powers, &rest[k]);
+        if (!rc)
+            rc = nrg_regress_expect_powers(r, &sum, powers, &rest[k]);
     }
     *rows = (double)sum.rows;
     nrg_gram_release(&sum);

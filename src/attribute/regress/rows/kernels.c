@@ -155,14 +155,15 @@ static void add_within(struct nrg_rowgen *gen, const struct nrg_regress_slice *s
 {
     const struct nrg_regress_options *o = gen->options;
     uint32_t column = o->within_of ? o->within_of[s->column] : 0;
+    bool calls = o->calls && !o->within_evenly;
     double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
     double begin[NRG_WITHIN_SHAPES], end[NRG_WITHIN_SHAPES];
     if (!column || (double)s->calls_per_s * length_s < NRG_WHOLE_CALL)
         return;
-    nrg_within_used(s, o->calls, from_ns, width_ns, begin);
-    nrg_within_used(s, o->calls, to_ns, width_ns, end);
+    nrg_within_used(s, calls, from_ns, width_ns, begin);
+    nrg_within_used(s, calls, to_ns, width_ns, end);
     /* Where energy comes with the call, so does what is at its begin. */
-    double edge_s = o->calls ? NRG_WITHIN_FIRST_S : o->call_s[s->calls_column];
+    double edge_s = calls ? NRG_WITHIN_FIRST_S : o->call_s[s->calls_column];
     for (uint32_t i = 0; i < NRG_WITHIN_SHAPES; i++) {
         double of_s = i < NRG_WITHIN_SLOPE ? edge_s : (double)s->rate * length_s;
         add_to_column(gen, column + i, o->within_w * of_s * (end[i] - begin[i]), gen->x);
