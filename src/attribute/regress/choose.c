@@ -19,6 +19,7 @@
 #define OLDEST_S     5.0
 #define SOON_S       2.1e-3 /* readings are seldom later without being of an earlier update */
 #define AGES         16     /* delays that are tried, up to the oldest */
+#define LEAST_WIDER  1.05   /* times as old: less makes no difference */
 #define UPDATE_AGES  16     /* of an update */
 #define FEW_AGES     4
 #define WINDOW_AGES  24 /* the same of a window that is known */
@@ -36,8 +37,8 @@ static double foretold_gain(const double gain[2])
     return !(slope > 0) ? 0 : bend > 0 ? slope * slope / (4 * bend) : INFINITY;
 }
 
-/* Ages that are all the same, and any up to so much, in fewer rows: *late, the best of them.
- * Returns what one between those that were tried would gain, at least, over `prompt`. */
+/* Ages that are all the same, in fewer rows: *late, the best of them. Returns what one between
+ * those that were tried would gain, at least, over `prompt`. */
 static int try_late(struct nrg_trials *t, const struct nrg_trial *prompt, double oldest_s,
                     struct nrg_trial *late, double *gain)
 {
@@ -55,44 +56,94 @@ static int try_late(struct nrg_trials *t, const struct nrg_trial *prompt, double
         if (!rc && trial.rest < late->rest)
             *late = trial;
     }
-    for (double s = oldest_s; !rc && s > oldest_s / AGES; s /= 2) {
-        struct nrg_kernel any = prompt->kernel;
-        any.far_s += s;
-        rc = nrg_try_better(t, late, any);
-    }
     *gain = late->rest < prompt->rest || !told ? INFINITY : foretold_gain(gains);
+    return rc;
+}
+
+/* The same of any age up to so much. */
+static int try_any_age(struct nrg_trials *t, const struct nrg_trial *prompt, double oldest_s,
+                       struct nrg_trial *any)
+{
+    int rc = 0;
+    *any = *prompt;
+    for (double s = oldest_s; !rc && s > oldest_s / AGES; s /= 2) {
+        struct nrg_kernel kernel = prompt->kernel;
+        kernel.far_s += s;
+        rc = nrg_try_better(t, any, kernel);
+    }
+    return rc;
+}
+
+/* One of fewer rows, in all of them, and from there to the best. */
+static int refine_age(struct nrg_trials *t, const struct nrg_trial *prompt, double step_s,
+                      double factor, struct nrg_trial *late)
+{
+    int rc = nrg_try_kernel(t, late, INFINITY);
+    if (!rc && prompt->rest < late->rest)
+        *late = *prompt;
+    return rc ? rc : nrg_refine_kernel(t, late, step_s, factor);
+}
+
+/* How old the oldest are, where no driver says it: between those that were tried, which are each
+ * half of the one before. */
+static int refine_any_age(struct nrg_trials *t, double factor, struct nrg_trial *any)
+{
+    int rc = 0;
+    for (double f = M_SQRT2; !rc && f > LEAST_WIDER; f = sqrt(f)) {
+        struct nrg_kernel wider = any->kernel, narrower = any->kernel;
+        double width_s = wider.far_s - wider.near_s;
+        wider.far_s = wider.near_s + width_s * f;
+        narrower.far_s = narrower.near_s + width_s / f;
+        rc = nrg_try_better(t, any, wider);
+        if (!rc)
+            rc = nrg_try_better(t, any, narrower);
+    }
+    return rc ? rc : nrg_refine_kernel(t, any, 0, factor);
+}
+
+/* Ages of both kinds in fewer rows, and what they may gain in all of them. */
+static int find_ages(struct nrg_trials *t, double oldest_s, const struct nrg_trial *best,
+                     struct nrg_trial *late, struct nrg_trial *any, double *gain)
+{
+    struct nrg_trial prompt = *best;
+    t->max_rows = t->rows < COARSE_ROWS ? t->rows : COARSE_ROWS;
+    int rc = nrg_try_kernel(t, &prompt, INFINITY);
+    if (!rc)
+        rc = try_late(t, &prompt, oldest_s, late, gain);
+    if (!rc)
+        rc = try_any_age(t, &prompt, oldest_s, any);
+    t->max_rows = t->rows;
+    if (!rc)
+        *gain = any->rest < prompt.rest ? INFINITY : *gain * best->rows / fmax(prompt.rows, 1);
     return rc;
 }
 
 /*
  * An average is of the sensor's last update: calls that are as short as that is old would else have
  * their neighbours' energy. Readings in step with the updates are all as old, others anything up to
- * an update, by chance: then rows have what they show in the mean. Clearly better, or it is prompt;
- * clearer where nothing says that there are updates. factor: of the time constant, 1 if it is
- * known.
+ * an update, by chance: then rows have what they show in the mean. Each has a time constant of its
+ * own, so both go to their best before they are compared. Clearly better, or it is prompt; clearer
+ * where nothing says that there are updates. factor: of the time constant, 1 if it is known.
  */
 static int search_age(struct nrg_trials *t, double factor, struct nrg_trial *best)
 {
     const struct nrg_timeline *tl = t->r->options.timeline;
     double oldest_s = fmin((double)(tl->update_ns ? tl->update_ns : tl->period_ns) / 1e9, OLDEST_S);
-    struct nrg_trial prompt = *best, late;
-    double gain;
+    struct nrg_trial late, any;
+    double gain = 0;
     if (!tl->is_gauge || best->kernel.kind != NRG_KERNEL_EXP || !isfinite(best->rest))
         return 0;
-    t->max_rows = t->rows < COARSE_ROWS ? t->rows : COARSE_ROWS;
-    int rc = nrg_try_kernel(t, &prompt, INFINITY);
-    if (!rc)
-        rc = try_late(t, &prompt, oldest_s, &late, &gain);
-    t->max_rows = t->rows;
-    if (rc ||
-        gain * best->rows < NRG_TRIAL_CLEARLY / 10 * prompt.rows) /* nor can it become clear */
+    int rc = find_ages(t, oldest_s, best, &late, &any, &gain);
+    if (rc || gain < NRG_TRIAL_CLEARLY / 10) /* nor can it become clear */
         return rc;
-    rc = nrg_try_kernel(t, &late, INFINITY);
-    if (!rc && best->rest < late.rest)
-        late = *best;
+    rc = refine_age(t, best, oldest_s / AGES, factor, &late);
     if (!rc)
-        rc = nrg_refine_kernel(t, &late, oldest_s / AGES, factor);
-    if (nrg_clearly_better(&late, best, tl->update_ns ? CLEARLY_PART / 10 : CLEARLY_PART))
+        rc = refine_age(t, best, oldest_s / AGES, factor, &any);
+    if (!rc && !tl->update_ns)
+        rc = refine_any_age(t, factor, &any);
+    if (!rc && any.rest < late.rest)
+        late = any;
+    if (!rc && nrg_clearly_better(&late, best, tl->update_ns ? CLEARLY_PART / 10 : CLEARLY_PART))
         *best = late;
     return rc;
 }
@@ -353,8 +404,8 @@ static int search_kernel(struct nrg_trials *t, struct nrg_regress *r,
     double period_s = nrg_reading_period_s(tl);
     double span_s = (double)(nrg_point_ns(tl, tl->n - 1) - nrg_point_ns(tl, 0)) / 1e9;
     double longest_s = fmin(NRG_TRIAL_LONGEST_S, span_s / 8);
-    /* A kernel that leaves only the sensor's own quantisation needs no better. */
-    bool search = tl->is_gauge && prompt->rest > r->quantum * r->quantum;
+    /* A kernel that leaves only what rounding does, steps / sqrt(12), needs no better. */
+    bool search = tl->is_gauge && prompt->rest > r->quantum * r->quantum / 12;
     struct nrg_trial late = *prompt, average = {.rest = INFINITY}, window = average, slow = average;
     int rc = knows_age(r) ? 0 : search_late(t, period_s, &late);
     if (!rc && search)

@@ -117,6 +117,14 @@ static void start_bend(struct nrg_regress *r, size_t which, double step_s)
     }
 }
 
+/* An average that was found in these rows is known as well as they tell it: that it is a little off
+ * must be in the intervals, also where rows are few. */
+static bool bends(const struct nrg_regress *r)
+{
+    bool found = r->kernel.kind == NRG_KERNEL_EXP && !strcmp(r->lag_source, "fitted");
+    return r->prior && (r->plenty || found) && r->options.lag == NRG_LAG_AUTO;
+}
+
 /* What the user says of the sensor is taken as it is; anything else may be a little off. */
 static void start_rows(struct nrg_regress *r)
 {
@@ -125,7 +133,7 @@ static void start_rows(struct nrg_regress *r)
     nrg_rowgen_init(&r->gen, &r->options, &r->kernel, NULL, r->drifts);
     if (r->kept->complete)
         nrg_regress_keep_rows(r, &r->gen);
-    if (r->prior && r->plenty && r->options.lag == NRG_LAG_AUTO) {
+    if (bends(r)) {
         start_bend(r, 0, fmin(fmax(period_s / 50, BEND_LEAST_S), BEND_MOST_S));
         if (memory_s > 0 && strcmp(r->lag_source, "none"))
             start_bend(r, 1, memory_s / 50);

@@ -99,13 +99,9 @@ static struct nrg_updates_found updates_before(const struct nrg_engine *e,
     return (struct nrg_updates_found){0};
 }
 
-/*
- * Idle power that was not measured is told by time in which the workload rests. Shortly before its
- * first span and after its last it starts up and ends, and a reading or two of that would tell it
- * alone, whatever was done there: so they do not count, unless there are many.
- */
-static void leave_out_ends(const struct nrg_engine *e, const struct nrg_part *part,
-                           struct nrg_regress_options *o)
+/* From the first span to the last of the part's tracks. */
+static struct nrg_span_ns marked_time(const struct nrg_engine *e, const struct nrg_part *part,
+                                      const struct nrg_regress_options *o)
 {
     const struct nrg_cells *c = &e->cells;
     int64_t first_ns = o->end_ns, last_ns = o->begin_ns;
@@ -115,13 +111,47 @@ static void leave_out_ends(const struct nrg_engine *e, const struct nrg_part *pa
         first_ns = c->first_ns[i] < first_ns ? c->first_ns[i] : first_ns;
         last_ns = c->last_ns[i] > last_ns ? c->last_ns[i] : last_ns;
     }
-    first_ns = first_ns > o->begin_ns ? first_ns : o->begin_ns;
-    last_ns = last_ns < o->end_ns ? last_ns : o->end_ns;
+    return (struct nrg_span_ns){first_ns > o->begin_ns ? first_ns : o->begin_ns,
+                                last_ns < o->end_ns ? last_ns : o->end_ns};
+}
+
+/* Time between spans, of a single track; less of several. */
+static double gaps_ns(const struct nrg_engine *e, const struct nrg_part *part,
+                      const struct nrg_span_ns *marked)
+{
+    double sum_ns = (double)(marked->end_ns - marked->begin_ns);
+    for (size_t i = 1; i < e->walk.paths.n; i++)
+        sum_ns -= nrg_survey_at(&e->survey, i, part->pool)->self_ns;
+    return sum_ns;
+}
+
+/* What was done before the first span and after the last is known by nobody, where there are no
+ * CPU times: through an average, a second of it would show in readings that spans are told by. */
+static bool hides_ends(const struct nrg_engine *e, const struct nrg_part *part,
+                       const struct nrg_timeline *tl)
+{
+    return !part->pool && !e->cells.has_rates && tl && tl->is_gauge;
+}
+
+/*
+ * Idle power that was not measured is told by time in which the workload rests. Shortly before its
+ * first span and after its last it starts up and ends, and a reading or two of that would tell it
+ * alone, whatever was done there: so they do not count, unless there are many. Where nothing says
+ * what was done there, they do not count either, unless they are all that tells idle power.
+ */
+static void leave_out_ends(const struct nrg_engine *e, const struct nrg_part *part,
+                           struct nrg_regress_options *o)
+{
+    bool told = !o->idle_guessed && !isnan(o->idle_w), hidden = hides_ends(e, part, o->timeline);
+    struct nrg_span_ns marked = marked_time(e, part, o);
     double run_ns = (double)(o->end_ns - o->begin_ns);
-    if (run_ns - (double)(last_ns - first_ns) > ENDS * run_ns)
+    double ends_ns = run_ns - (double)(marked.end_ns - marked.begin_ns);
+    bool few = ends_ns <= ENDS * run_ns;
+    bool spared = few || (hidden && (told || ends_ns <= gaps_ns(e, part, &marked)));
+    if ((told && !hidden) || !spared || marked.end_ns <= marked.begin_ns)
         return;
-    o->begin_ns = o->course.begin_ns = first_ns;
-    o->end_ns = o->course.end_ns = last_ns;
+    o->begin_ns = o->course.begin_ns = marked.begin_ns;
+    o->end_ns = o->course.end_ns = marked.end_ns;
 }
 
 static int start_regression(struct nrg_engine *e, struct nrg_part *part,
@@ -161,7 +191,7 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part,
         .course = {.begin_ns = e->windows[0].begin_ns,
                    .end_ns = e->windows[e->n_windows - 1].end_ns}};
     nrg_regress_know_idle(e, part, &o);
-    if (o.idle_guessed || isnan(idle_w))
+    if (tl)
         leave_out_ends(e, part, &o);
     part->course = o.course;
     if (!tl || nrg_regress_know_edges(e, part, &o, memory) || e->memory.failed)

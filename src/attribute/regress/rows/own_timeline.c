@@ -5,11 +5,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Part of the power at an instant that tracks of the pool may have used. */
+/*
+ * Part of the power at an instant that tracks of the pool may have used. Readings of a gauge are
+ * not parted by when spans are open: an average shows for a while what was drawn before, and time
+ * without spans is a class, or what a regression calls idle.
+ */
 static double mine_at(const struct nrg_engine *e, const struct nrg_part *part, size_t k)
 {
     const struct nrg_cells *c = &e->cells;
-    double tracked = 0;
+    double tracked = !part->pool && part->tl->is_gauge ? 1 : 0;
     if (!part->pool && c->has_rates)
         return 1; /* others have classes of their own */
     for (size_t g = 0; g < c->n_groups; g++)
