@@ -373,20 +373,19 @@ static void run_sides(struct machine *m, int64_t end_ns)
 
 /* One side could draw any watts more and the other as many less: both are taken to draw the same in
  * the mean, and what that may be wrong by is in each, but not in the sum of both. */
-static void sides_that_never_rest_are_alike(void **state)
+static void check_sides(size_t n)
 {
-    struct machine *m = new_machine(40, 2);
+    struct machine *m = new_machine(n, 2);
     struct nrg_regress_result r;
     double off_j = 0, more_j = 0;
-    (void)state;
-    for (size_t c = 0; c < 40; c++)
-        m->power_w[c] = 6 + (double)(c % 20 * 7 % 20) / 2;
+    for (size_t c = 0; c < n; c++)
+        m->power_w[c] = 6 + (double)(c % (n / 2) * 7 % 20) / 2;
     run_sides(m, ZERO + 30000 * MS);
     read_counter(m, 10 * MS);
     struct nrg_regress_options o = options_of(m);
     o.idle_w = 2;
     assert_int_equal(regress(m, &o, &r), 0);
-    for (size_t c = 0; c < 40; c++) {
+    for (size_t c = 0; c < n; c++) {
         const struct nrg_regress_class *of = &r.classes[c];
         assert_int_equal(of->group, c);
         near(of->power_w, m->power_w[c], 0.05, "class", c);
@@ -397,6 +396,13 @@ static void sides_that_never_rest_are_alike(void **state)
     assert_true(more_j > 2 * 30 * 3 && fabs(off_j) < 0.02 * more_j);
     nrg_regress_result_release(&r);
     done(m);
+}
+
+static void sides_that_never_rest_are_alike(void **state)
+{
+    (void)state;
+    check_sides(40);
+    check_sides(10);
 }
 
 /* Sides that are not alike in the mean, so that a class would draw less than nothing if they were:
