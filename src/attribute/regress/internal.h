@@ -202,6 +202,7 @@ struct nrg_regress {
     size_t n_prior, n_otherwise;
     double *plain; /* without columns of when in calls energy is used, where they are; NULL */
     size_t n_plain;
+    double rough; /* of what they change, so much may be wrong */
 
     struct nrg_kept_rows *kept;
     const struct nrg_prefix *grid_sums; /* while updates are sought; NULL */

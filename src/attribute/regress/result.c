@@ -18,7 +18,6 @@
 #define UNPLACED    0.6   /* of all such work, in one class */
 #define KNOWN_POWER 0.1   /* deviation of a power that is known, of it */
 #define IDLE_TIME   0.001 /* of the time without any span: less is not enough */
-#define ROUGH       0.1   /* of what shapes of calls change (found on simulated machines) */
 #define ROUNDED     1.5   /* of the variance of a rounding */
 #define IN_GAPS     0.5   /* of the power of spans, drawn in gaps that can't be told from them */
 
@@ -332,7 +331,7 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
     c->drift_w[NRG_DOUBT_WOKEN] = NRG_WOKEN_OFF * woken;
     c->drift_w[NRG_DOUBT_GAPS] = may_be_in_gaps_w(s, p);
     c->drift_w[NRG_DOUBT_OTHERWISE] = r->untold * moved_apart_w(s, p, r->otherwise, r->n_otherwise);
-    c->drift_w[NRG_DOUBT_WITHIN] = ROUGH * moved_apart_w(s, p, r->plain, r->n_plain);
+    c->drift_w[NRG_DOUBT_WITHIN] = r->rough * moved_apart_w(s, p, r->plain, r->n_plain);
     for (size_t i = 0; i < NRG_DOUBTS; i++)
         drift_w += i == NRG_DOUBT_GAPS ? 0 : fabs(c->drift_w[i]);
     double half = hypot(hypot(result->t * sqrt(fmax(joint_covariance(s, p, p), 0)),

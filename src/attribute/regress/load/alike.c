@@ -5,16 +5,19 @@
  * As a group (solve.c), hundreds of classes would share one number, although that is the only
  * thing that is not known of them.
  *
- * So where many classes depend on one another, both sides are taken to draw the same in the mean:
- * one row is added that says so. Powers are not negative, which is how far it may be wrong: no
- * further than until the least of the classes that are well known draws nothing. That is in
- * intervals with its sign, so that the sum of both sides does not have it.
+ * So where many classes depend on one another, or a few on each side that have the same time, both
+ * sides are taken to draw the same in the mean: one row is added that says so. Powers are not
+ * negative, which is how far it may be wrong: no further than until the least of the classes that
+ * are well known draws nothing. That is in intervals with its sign, so that the sum of both sides
+ * does not have it.
  */
 #include <math.h>
 
 #include "attribute/regress/internal.h"
 
-#define MANY       16   /* classes: a group of fewer is one that can't be told apart */
+#define MANY       16   /* classes: fewer are a group, unless they make two sides */
+#define SIDE       2    /* classes: fewer are no side */
+#define SAME       0.05 /* of what one side loses where the other gains: all classes do alike */
 #define WELL_KNOWN 0.3  /* deviation / mean power */
 #define LOOSE      1e-6 /* of the row, where powers are not negative: it gives way */
 #define CHANGES    0.1  /* of the most watts: less is rounding in a short class */
@@ -38,6 +41,21 @@ static size_t find_change(const struct nrg_solver *s, size_t p, double *change)
         }
     change[s->index[p]] = 1;
     return n;
+}
+
+/* Two sides that are busy for the same time: what one second of a class of the one gains, one of
+ * the other loses. Classes that always come in the same proportion are pairs. */
+static bool has_two_sides(const struct nrg_solver *s, const double *change)
+{
+    size_t gain = 0, lose = 0;
+    for (size_t p = 0; p < s->n_classes; p++) {
+        double by = change[s->index[p]];
+        if (by != 0 && fabs(fabs(by) - 1) > SAME)
+            return false;
+        gain += by > 0;
+        lose += by < 0;
+    }
+    return gain >= SIDE && lose >= SIDE;
 }
 
 /* Watts of a CPU second of all classes. */
@@ -101,7 +119,7 @@ bool nrg_solver_take_alike(struct nrg_solver *s)
         double *change = nrg_arena_array(&s->memory, s->sum.n, sizeof *change);
         if (!change)
             return false; /* the arena says it */
-        if (find_change(s, p, change) >= MANY)
+        if (find_change(s, p, change) >= MANY || has_two_sides(s, change))
             s->alike[s->n_alike++] = change;
     }
     for (size_t i = before; i < s->n_alike; i++)

@@ -30,6 +30,7 @@
 #define TURNS    16
 #define WORKS    0.99 /* of a class's time, where threads wait */
 #define SETTLED  0.03 /* of how far classes differ: less is no change */
+#define ROUGH    0.1  /* of what shapes of calls change (found on simulated machines) */
 
 /* Up to the part u of a call; `first` is the part that dispatch lasts, 0: it has none. */
 static void used_at(double u, double first, double out[NRG_WITHIN_SHAPES])
@@ -163,17 +164,41 @@ struct row_ends {
     struct row_end *last;
 };
 
+static double power_of(const struct nrg_regress *r, const struct nrg_regress_slice *s)
+{
+    return s->column < r->n_prior ? r->prior[s->column] * (double)s->rate : 0;
+}
+
+static double power_at(const struct nrg_regress *r, const struct nrg_walker *w, int64_t t_ns)
+{
+    double power_w = 0;
+    for (size_t i = 0; i < w->n_open; i++)
+        if (w->open[i].begin_ns <= t_ns && w->open[i].end_ns > t_ns)
+            power_w += power_of(r, &w->open[i]);
+    return power_w;
+}
+
+/* What a window is later by, it has of the power at its end, and lacks of that at its begin. */
+static void shift_window(struct nrg_rowgen *gen, const struct nrg_regress *r)
+{
+    const struct nrg_walker *first = gen->short_box ? &gen->head : &gen->tail;
+    nrg_rowgen_set(gen, NRG_COLUMN_SHIFT,
+                   power_at(r, &gen->head, gen->seen.to_ns - gen->near_ns) -
+                       power_at(r, first, gen->seen.to_ns - gen->far_ns));
+}
+
 /* A column: all readings are a little late. Of calls that draw the same all along, it is a part of
  * what the others would say. */
 static void shift_row(struct nrg_rowgen *gen, const void *of)
 {
     const struct row_ends *ends = of;
-    const struct nrg_regress *r = ends->r;
     struct row_end end = {.t_ns = gen->seen.to_ns}, begin = *ends->last;
-    for (size_t i = 0; i < gen->head.n_open; i++) {
-        const struct nrg_regress_slice *s = &gen->head.open[i];
-        end.power_w += s->column < r->n_prior ? r->prior[s->column] * (double)s->rate : 0;
+    if (gen->kernel.kind == NRG_KERNEL_BOX) {
+        shift_window(gen, ends->r);
+        return;
     }
+    for (size_t i = 0; i < gen->head.n_open; i++)
+        end.power_w += power_of(ends->r, &gen->head.open[i]);
     if (begin.t_ns == gen->seen.from_ns)
         nrg_rowgen_set(gen, NRG_COLUMN_SHIFT, end.power_w - begin.power_w);
     *ends->last = end;
@@ -223,12 +248,37 @@ static double log_likelihood(const struct nrg_regress *r, const struct trial *tr
     return -spare * all / trial->rows * log(fmax(trial->rest[within], 1e-300));
 }
 
-/* How much columns explain, each of them; calls: of which set; and how nearly the other set
- * explains as much, 0 to 1. */
+/* A counter's readings are energies, a gauge's are powers. */
+static double mean_watts(const struct nrg_regress *r)
+{
+    double over = r->options.timeline->is_gauge ? (double)r->rows_expected : r->energy_s;
+    return over > 0 ? r->energy_j / over : 0;
+}
+
+/* How much columns explain, each of them; calls: of which set; how nearly the other set explains as
+ * much, 0 to 1; and how much of what they change may still be wrong. */
 struct gain {
-    double per_column, alike;
+    double per_column, alike, rough;
     bool calls;
 };
+
+/*
+ * Windows of a gauge meet the same moments of a program's steps again and again. What shapes leave
+ * is then the same every time, as what they explain was, and moves powers as that did: by as much
+ * less as it is smaller. What rounding leaves does not count.
+ */
+static double find_rough(const struct nrg_regress *r, const struct trial *trial)
+{
+    double columns = (double)(r->n_columns - NRG_COLUMN_CLASSES), mean_w = mean_watts(r),
+           without = columns - (double)(r->end_within - r->first_within);
+    double variance = r->noise.floor2 + r->noise.slope2 * mean_w * mean_w,
+           rounding = r->quantum * r->quantum / 12 / variance;
+    double before = trial->rest[0] / fmax(trial->rows - without, 1) - rounding,
+           after = trial->rest[1] / fmax(trial->rows - columns, 1) - rounding;
+    if (!r->options.timeline->is_gauge || !(before > 0))
+        return ROUGH;
+    return fmax(sqrt(fmin(fmax(after, 0) / before, 1)), ROUGH);
+}
 
 static int find_gain(struct nrg_regress *r, struct nrg_kernel kernel, struct gain *gain)
 {
@@ -253,15 +303,45 @@ static int find_gain(struct nrg_regress *r, struct nrg_kernel kernel, struct gai
     without = fmax(without, log_likelihood(r, &other, false) - cost);
     gain->calls = has_calls != (other_with > with);
     gain->per_column = (fmax(with, other_with) - without) / columns;
+    gain->rough = find_rough(r, gain->calls == has_calls ? &now : &other);
     gain->alike = fmax(1 - fabs(with - other_with) / (NEARLY * gain->per_column * columns), 0);
     gain->calls &= gain->alike < HALF; /* both explain as much: time does, then */
     return 0;
 }
 
+/* How long a call is, in the mean over time. */
+static double call_length_s(const struct nrg_regress *r)
+{
+    double sum_s = 0, square = 0;
+    for (size_t i = 0; i < r->slices.n; i++) {
+        const struct nrg_regress_slice *s = &r->slices.items[i];
+        double length_s = s->calls_column ? (double)(s->end_ns - s->begin_ns) / 1e9 : 0;
+        sum_s += length_s;
+        square += length_s * length_s;
+    }
+    return sum_s > 0 ? square / sum_s : 0;
+}
+
+/*
+ * A gauge that shows a mean over calls. What it shows of a moment is that of calls at any of their
+ * moments, by chance, which is no error that is the same every time. Rows that are explained
+ * better than any power is known have nothing to tell.
+ */
+static bool gauge_can_tell(const struct nrg_regress *r)
+{
+    double mean_w = mean_watts(r), least_w = NRG_REGRESS_LEAST_ERROR * mean_w;
+    bool box = r->kernel.kind == NRG_KERNEL_BOX;
+    double row_s = r->rows_expected ? r->energy_s / (double)r->rows_expected : 0,
+           seen_s = box ? nrg_kernel_memory_s(&r->kernel) : row_s;
+    return r->kernel.kind != NRG_KERNEL_EXP && seen_s > call_length_s(r) &&
+           r->noise.floor2 + r->noise.slope2 * mean_w * mean_w > least_w * least_w;
+}
+
 static bool can_tell(const struct nrg_regress *r)
 {
-    return !r->options.timeline->is_gauge && r->kernel.kind == NRG_KERNEL_LEVEL && r->prior &&
-           r->options.within_w > 0;
+    bool told =
+        r->options.timeline->is_gauge ? gauge_can_tell(r) : r->kernel.kind == NRG_KERNEL_LEVEL;
+    return told && r->prior && r->options.within_w > 0;
 }
 
 /* The powers by columns that are not taken count as far as these speak for themselves. */
@@ -287,6 +367,7 @@ static int take_columns(struct nrg_regress *r, struct nrg_kernel kernel, const s
     int rc = 0;
     r->kernel = kernel;
     r->untold = gain->alike;
+    r->rough = gain->rough;
     if (gain->alike > 0) {
         r->options.calls = !gain->calls;
         rc = nrg_regress_try_otherwise(r);
@@ -302,7 +383,7 @@ int nrg_regress_choose_within(struct nrg_regress *r, struct nrg_kernel kernel)
 {
     double idle_w = isnan(r->options.idle_w) ? 0 : r->options.idle_w;
     struct gain gain = {0};
-    r->options.within_w = r->energy_s > 0 ? r->energy_j / r->energy_s - idle_w : 0;
+    r->options.within_w = mean_watts(r) - idle_w;
     if (!can_tell(r))
         return 0;
     int rc = make_columns(r);

@@ -148,26 +148,32 @@ static void add_late(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, 
         gen->cut_end2 += (double)s->unsure2;
 }
 
-/* As columns, how much more of its energy than its part of the time a call has in the row, if it
- * uses it early or late. Of the whole call that is 0. */
-static void add_within(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, int64_t from_ns,
-                       int64_t to_ns, int64_t width_ns)
+/* As columns, how much more of its energy than its part of the time a call has used up to a moment
+ * that lies 0 to width_ns before t_ns, if it uses it early or late, so many times. */
+static void add_used(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, int64_t t_ns,
+                     int64_t width_ns, double times)
 {
     const struct nrg_regress_options *o = gen->options;
     uint32_t column = o->within_of ? o->within_of[s->column] : 0;
     bool calls = o->calls && !o->within_evenly;
-    double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
-    double begin[NRG_WITHIN_SHAPES], end[NRG_WITHIN_SHAPES];
+    double length_s = (double)(s->end_ns - s->begin_ns) / 1e9, used[NRG_WITHIN_SHAPES];
     if (!column || (double)s->calls_per_s * length_s < NRG_WHOLE_CALL)
         return;
-    nrg_within_used(s, calls, from_ns, width_ns, begin);
-    nrg_within_used(s, calls, to_ns, width_ns, end);
+    nrg_within_used(s, calls, t_ns, width_ns, used);
     /* Where energy comes with the call, so does what is at its begin. */
     double edge_s = calls ? NRG_WITHIN_FIRST_S : o->call_s[s->calls_column];
     for (uint32_t i = 0; i < NRG_WITHIN_SHAPES; i++) {
         double of_s = i < NRG_WITHIN_SLOPE ? edge_s : (double)s->rate * length_s;
-        add_to_column(gen, column + i, o->within_w * of_s * (end[i] - begin[i]), gen->x);
+        add_to_column(gen, column + i, times * o->within_w * of_s * used[i], gen->x);
     }
+}
+
+/* The same of what it uses in a row. Of the whole call that is 0. */
+static void add_within(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, int64_t from_ns,
+                       int64_t to_ns, int64_t width_ns)
+{
+    add_used(gen, s, to_ns, width_ns, 1);
+    add_used(gen, s, from_ns, width_ns, -1);
 }
 
 /* The time between two levels, each 0 to width_ns late, to which activity is added, and as what. */
@@ -275,9 +281,22 @@ static int level_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 static void add_to_window(struct nrg_rowgen *gen, const struct nrg_regress_slice *s,
                           int64_t from_ns, int64_t to_ns)
 {
-    double ns = overlap_ns(s, from_ns, to_ns);
-    if (ns > 0)
-        add_activity(gen, s, ns / (double)(to_ns - from_ns), gen->x);
+    double ns = overlap_ns(s, from_ns, to_ns), window_ns = (double)(to_ns - from_ns);
+    if (!(ns > 0))
+        return;
+    add_activity(gen, s, ns / window_ns, gen->x);
+    if (gen->options->within_of) {
+        add_used(gen, s, to_ns, 0, 1e9 / window_ns);
+        add_used(gen, s, from_ns, 0, -1e9 / window_ns);
+    }
+}
+
+/* The same of calls that an end of a longer window cuts: those that go on after it. */
+static void add_cut_calls(struct nrg_rowgen *gen, const struct nrg_walker *w, int64_t at_ns,
+                          double times)
+{
+    for (size_t i = 0; gen->options->within_of && i < w->n_open; i++)
+        add_used(gen, &w->open[i], at_ns, 0, times);
 }
 
 /* A window that is short beside the time between readings: most slices are in none, and a row has
@@ -340,6 +359,10 @@ static int box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
         rc = add_levels(gen, &gen->together[1], together(gen), &leaves);
     for (size_t i = 0; !rc && i < gen->n; i++)
         gen->x[i] = fabs(gen->state[i]) < 1e-12 ? 0 : gen->state[i] * per_second;
+    if (!rc) {
+        add_cut_calls(gen, &gen->head, to - near, per_second);
+        add_cut_calls(gen, &gen->tail, to - far, -per_second);
+    }
     gen->dense = true;
     return rc;
 }
