@@ -9,8 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "attribute/regress/internal.h"
-#include "base/checked.h"
+#include "attribute/regress/updates/grid_trials.h"
 #include "base/mem.h"
 
 #define MOST_UPDATES  (1 << 16)
@@ -27,272 +26,14 @@
 #define FINEST        1e-5  /* of a mean */
 #define ROUNDS        2     /* of a grid and a mean */
 #define WIDE          0.125 /* the same: phases that are so far apart have several valleys, too */
-#define TRIALS        7     /* of each, phase and period, in a round */
 #define WINDOW_TRIALS 21    /* the same of a part-time sensor, in the first round */
 #define STARTS        8     /* of the first round, that are followed up */
-#define AROUND        1.2   /* steps of a region, to both sides */
-#define LOOKS         3     /* rasters about the best start of a window */
 #define HALVINGS      8     /* of steps, until a grid is found */
 #define MORE_HALVINGS 15    /* the same of the best of its starts */
-#define STEP_TRIALS   9     /* of a step to all sides */
-#define JUMP_HALVINGS 3     /* at once, after a jump to where least is left */
-#define STEPS         60    /* most, of one start */
 #define ONLY_ROUNDING 1.2   /* what is left: no other grid can be better */
 #define ELSEWHERE     0.02  /* of a window: grids that are so far apart are not the same */
 #define SURELY        25.0  /* rows * log of the ratio of what two grids leave */
-#define MORE_ROWS     1.01  /* than another one, that a trial may have */
-#define GRID_ROWS     4000
-#define THIN_ROWS     10     /* per column: as many do for the first trials */
-#define GRID_COLUMNS  128    /* more make the search too long */
-#define GRID_SLICES   200000 /* of a trial */
-
-static void set_times(struct nrg_regress *r, double phase_s, double period_s, double first_ns)
-{
-    struct nrg_timeline *own = &r->published.timeline;
-    for (size_t i = 0; i < own->n; i++)
-        own->t_ns[i] =
-            nrg_round_within(first_ns + (phase_s + period_s * r->published.updates[i].number) * 1e9,
-                             0, NRG_MAX_TIME_NS);
-}
-
-struct grid {
-    double phase_s, period_s;
-    size_t part; /* number of seen_parts */
-    double rest; /* what is left with it, per row */
-    double rows;
-    bool rival; /* another one, with windows elsewhere, explains as much */
-};
-
-/* A trial costs its rows, and the slices that they hold. */
-static size_t grid_rows(const struct nrg_regress *r)
-{
-    size_t per_row = r->slices.n / r->published.timeline.n + 1, rows = GRID_SLICES / per_row;
-    return rows < GRID_ROWS ? rows : GRID_ROWS;
-}
-
-/* What of each update a sensor sees that is not known: all since the one before, or a part of it.
- */
-static const double seen_parts[] = {1, 0.25, 0.5};
-#define SEEN_PARTS (sizeof seen_parts / sizeof *seen_parts)
-
-static struct nrg_kernel kernel_of(const struct nrg_regress *r, const struct grid *grid)
-{
-    struct nrg_kernel part = {.kind = NRG_KERNEL_BOX,
-                              .far_s = seen_parts[grid->part] * grid->period_s};
-    if (nrg_regress_sees_window(r))
-        part.far_s = r->published.window_s;
-    else if (r->published.mean_updates > 0)
-        part.far_s = r->published.mean_updates * grid->period_s;
-    else if (grid->part == 0)
-        part = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL};
-    return part;
-}
-
-/* Every so many rows; 0: all. A grid that leaves more than another one, if there is one, need not
- * be known: its rest is INFINITY. */
-static int try_against(struct nrg_regress *r, double first_ns, size_t stride,
-                       const struct grid *other, struct grid *grid)
-{
-    bool bound = other && isfinite(other->rest);
-    double rest, most_left = bound ? MORE_ROWS * other->rest * other->rows : 0;
-    set_times(r, grid->phase_s, grid->period_s, first_ns);
-    r->kernel = kernel_of(r, grid);
-    int rc = nrg_regress_rest(r, grid_rows(r), stride, most_left, &rest, &grid->rows);
-    grid->rest = !rc && grid->rows > 0 ? rest / grid->rows : INFINITY;
-    return rc == -EDOM ? 0 : rc;
-}
-
-static int try_grid(struct nrg_regress *r, double first_ns, size_t stride, struct grid *grid)
-{
-    return try_against(r, first_ns, stride, NULL, grid);
-}
-
-/* The same with whatever part of an update explains most. */
-static int try_parts(struct nrg_regress *r, double first_ns, size_t stride,
-                     const struct grid *other, struct grid *grid)
-{
-    bool known = !r->options.timeline->is_gauge || nrg_regress_sees_window(r) ||
-                 r->published.mean_updates > 0;
-    struct grid trial = *grid;
-    int rc = 0;
-    grid->rest = INFINITY;
-    for (trial.part = 0; !rc && trial.part < (known ? 1 : SEEN_PARTS); trial.part++) {
-        rc = try_against(r, first_ns, stride, other, &trial);
-        if (!rc && trial.rest < grid->rest)
-            *grid = trial;
-    }
-    return rc;
-}
-
-/* How many rows are one, where the first trials do not need all to tell grids apart. */
-static size_t thinned(const struct nrg_regress *r)
-{
-    size_t rows = r->published.timeline.n, most = grid_rows(r), enough = THIN_ROWS * r->n_columns;
-    rows = rows < most ? rows : most;
-    return rows < 2 * enough ? 0 : rows / enough;
-}
-
-/* A part of what brackets allow, in which grids are tried. */
-struct region {
-    struct grid middle;
-    double half_period_s, half_phase_s, turn; /* a change of the period turns the grid about turn */
-    int trials;                               /* of each, phase and period */
-};
-
-/* So far from the middle of a region, in parts of how far it goes. */
-static struct grid grid_at(const struct region *region, double period, double phase)
-{
-    double at_p = region->half_period_s * period, at_s = region->half_phase_s * phase;
-    return (struct grid){.period_s = region->middle.period_s + at_p,
-                         .phase_s = region->middle.phase_s + at_s - at_p * region->turn,
-                         .part = region->middle.part,
-                         .rest = INFINITY};
-}
-
-/* Number i of a region's trials. */
-static struct grid trial_of(const struct region *region, int i)
-{
-    double half = region->trials / 2;
-    return grid_at(region, i % region->trials / half - 1, i / region->trials / half - 1);
-}
-
-/* All of a region, or the best of them, and what is better than `best`; the others may be INFINITY.
- */
-static int try_region(struct nrg_regress *r, double first_ns, const struct region *region,
-                      size_t stride, struct grid *best, struct grid *trials)
-{
-    int n = region->trials * region->trials, rc = 0;
-    for (int i = 0; !rc && i < n; i++) {
-        trials[i] = trial_of(region, i);
-        rc = try_parts(r, first_ns, stride, best, &trials[i]);
-        if (!rc && best && trials[i].rest < best->rest)
-            *best = trials[i];
-    }
-    return rc;
-}
-
-/* True when none of the trials beside it leaves less. */
-static bool is_lowest(const struct region *region, const struct grid *trials, int i)
-{
-    int n = region->trials, row = i / n, column = i % n;
-    for (int y = row > 0 ? row - 1 : 0; y <= row + 1 && y < n; y++)
-        for (int x = column > 0 ? column - 1 : 0; x <= column + 1 && x < n; x++)
-            if (trials[y * n + x].rest < trials[i].rest)
-                return false;
-    return true;
-}
-
-/* The lowest of the trials that are lower than those beside them, in order; how many there are. */
-static size_t take_lowest(const struct region *region, const struct grid *trials,
-                          struct grid *lowest, size_t most)
-{
-    size_t n = 0;
-    for (int i = 0; i < region->trials * region->trials; i++) {
-        if (!isfinite(trials[i].rest) || !is_lowest(region, trials, i))
-            continue;
-        size_t at = n < most ? n++ : most;
-        for (; at && trials[i].rest < lowest[at - 1].rest; at--)
-            if (at < most)
-                lowest[at] = lowest[at - 1];
-        if (at < most)
-            lowest[at] = trials[i];
-    }
-    return n;
-}
-
-/* What the eight grids a step away leave, and the one where it stands. The best of them is taken
- * where it leaves less. */
-static int step_grid(struct nrg_regress *r, double first_ns, const struct region *steps,
-                     struct grid *best, double rest[STEP_TRIALS], bool *better)
-{
-    int rc = 0;
-    *better = false;
-    for (int i = 0; !rc && i < STEP_TRIALS; i++) {
-        struct grid trial = trial_of(steps, i);
-        rest[i] = steps->middle.rest;
-        if (i == STEP_TRIALS / 2) /* the middle is where it stands */
-            continue;
-        rc = try_grid(r, first_ns, 0, &trial);
-        rest[i] = trial.rest;
-        if (rc || !(trial.rest < best->rest))
-            continue;
-        *best = trial;
-        *better = true;
-    }
-    return rc;
-}
-
-/* Where a parabola through what these leave is lowest, in steps; false: it is not within one. */
-static bool find_lowest(const double rest[STEP_TRIALS], double *period, double *phase)
-{
-    double slope_p = (rest[5] - rest[3]) / 2, slope_s = (rest[7] - rest[1]) / 2;
-    double bend_p = rest[5] + rest[3] - 2 * rest[4], bend_s = rest[7] + rest[1] - 2 * rest[4];
-    double cross = (rest[8] - rest[6] - rest[2] + rest[0]) / 4;
-    double det = bend_p * bend_s - cross * cross;
-    *period = (cross * slope_s - bend_s * slope_p) / det;
-    *phase = (cross * slope_p - bend_p * slope_s) / det;
-    return bend_p > 0 && bend_s > 0 && det > 0 && fabs(*period) <= 1 && fabs(*phase) <= 1;
-}
-
-/* The grid where a parabola is lowest, where it does leave less. */
-static int jump_grid(struct nrg_regress *r, double first_ns, const struct region *steps,
-                     const double rest[STEP_TRIALS], struct grid *best, bool *better)
-{
-    double period, phase;
-    *better = false;
-    if (!find_lowest(rest, &period, &phase))
-        return 0;
-    struct grid trial = grid_at(steps, period, phase);
-    int rc = try_grid(r, first_ns, 0, &trial);
-    *better = !rc && trial.rest < best->rest;
-    if (*better)
-        *best = trial;
-    return rc;
-}
-
-/* Steps to whatever is better, from half of those between a region's trials on, halved so many
- * times. About the lowest of them, what is left is a parabola: then steps become short at once. */
-static int refine_grid(struct nrg_regress *r, double first_ns, struct region region, int halvings,
-                       struct grid *best)
-{
-    double rounding = r->quantum * r->quantum / 12, half = region.trials / 2;
-    int rc = 0;
-    region.trials = 3;
-    region.half_period_s /= 2 * half;
-    region.half_phase_s /= 2 * half;
-    for (int step = 0; !rc && halvings > 0 && step < STEPS; step++) {
-        bool better;
-        double rest[STEP_TRIALS];
-        region.middle = *best;
-        rc = step_grid(r, first_ns, &region, best, rest, &better);
-        if (rc || better)
-            continue;
-        rc = jump_grid(r, first_ns, &region, rest, best, &better);
-        int shorter = better ? JUMP_HALVINGS : 1;
-        halvings = best->rest > rounding ? halvings - shorter : 0;
-        region.half_period_s = ldexp(region.half_period_s, -shorter);
-        region.half_phase_s = ldexp(region.half_phase_s, -shorter);
-    }
-    return rc;
-}
-
-/* The best of the grids about one, up to its neighbours in a region, and again about that: valleys
- * of a window are narrow, and steps from one grid to the next may miss them. */
-static int look_around(struct nrg_regress *r, double first_ns, struct region *region,
-                       struct grid *best)
-{
-    struct grid trials[TRIALS * TRIALS];
-    int rc = 0;
-    for (int round = 0; !rc && round < LOOKS; round++) {
-        double part = AROUND * 2 / (region->trials - 1);
-        region->trials = TRIALS;
-        region->middle = *best;
-        region->half_period_s *= part;
-        region->half_phase_s *= part;
-        rc = try_region(r, first_ns, region, 0, best, trials);
-    }
-    return rc;
-}
+#define GRID_COLUMNS  128   /* more make the search too long */
 
 /* Grids that the readings allow. */
 struct allowed {
@@ -312,7 +53,7 @@ static double variance_of(const struct nrg_timeline *own)
 }
 
 /* Of a sensor that looks part of the time, a start that may explain as much as the best grid. */
-static bool may_rival(const struct nrg_regress *r, const struct grid *start)
+static bool may_rival(const struct nrg_regress *r, const struct nrg_grid_trial *start)
 {
     return nrg_regress_sees_window(r) &&
            start->rest < UNEXPLAINED * variance_of(&r->published.timeline);
@@ -320,8 +61,8 @@ static bool may_rival(const struct nrg_regress *r, const struct grid *start)
 
 /* True where two grids have their windows at other places, and readings do not tell which is right:
  * those of a load that is in step with the sensor are the same wherever it looked. */
-static bool rivals(const struct nrg_regress *r, const struct allowed *allowed, const struct grid *a,
-                   const struct grid *b)
+static bool rivals(const struct nrg_regress *r, const struct allowed *allowed,
+                   const struct nrg_grid_trial *a, const struct nrg_grid_trial *b)
 {
     double first_s = fabs(a->phase_s - b->phase_s);
     double last_s = fabs(a->phase_s - b->phase_s + 2 * allowed->turn * (a->period_s - b->period_s));
@@ -334,44 +75,47 @@ static bool rivals(const struct nrg_regress *r, const struct allowed *allowed, c
  * explain what it saw better than their neighbours do: several are followed up.
  */
 static int search_grid(struct nrg_regress *r, const struct allowed *allowed, double limit,
-                       struct grid *found)
+                       struct nrg_grid_trial *found)
 {
-    struct grid trials[WINDOW_TRIALS * WINDOW_TRIALS], best[STARTS] = {{.rest = INFINITY}};
+    struct nrg_grid_trial trials[WINDOW_TRIALS * WINDOW_TRIALS],
+        best[STARTS] = {{.rest = INFINITY}};
     double first_ns = allowed->first_ns;
     const struct nrg_update_grid *grid = &allowed->grid;
     bool window = nrg_regress_sees_window(r) || grid->half_origin_s > WIDE * grid->period_s;
-    struct region region = {.middle = {.phase_s = grid->origin_s, .period_s = grid->period_s},
-                            .half_period_s = grid->half_period_s,
-                            .half_phase_s = grid->half_origin_s,
-                            .turn = allowed->turn,
-                            .trials = window ? WINDOW_TRIALS : TRIALS};
-    struct grid lowest = {.rest = INFINITY};
-    size_t stride = thinned(r);
-    int rc = try_region(r, first_ns, &region, stride, window ? NULL : &lowest, trials);
-    size_t starts = rc ? 0 : take_lowest(&region, trials, best, window ? STARTS : 1);
+    struct nrg_grid_region region = {
+        .middle = {.phase_s = grid->origin_s, .period_s = grid->period_s},
+        .half_period_s = grid->half_period_s,
+        .half_phase_s = grid->half_origin_s,
+        .turn = allowed->turn,
+        .trials = window ? WINDOW_TRIALS : NRG_GRID_TRIALS};
+    struct nrg_grid_trial lowest = {.rest = INFINITY};
+    size_t stride = nrg_grid_thinned(r);
+    int rc = nrg_grid_try_region(r, first_ns, &region, stride, window ? NULL : &lowest, trials);
+    size_t starts = rc ? 0 : nrg_grid_take_lowest(&region, trials, best, window ? STARTS : 1);
     double enough = ONLY_ROUNDING * r->quantum * r->quantum / 12;
     size_t winner = 0;
     for (size_t i = 0; !rc && i < starts; i++) {
         if (i && best[0].rest <= enough && !may_rival(r, &best[i]))
             continue;
         if (stride)
-            rc = try_parts(r, first_ns, 0, NULL, &best[i]);
+            rc = nrg_grid_try_parts(r, first_ns, 0, NULL, &best[i]);
         if (rc || best[i].rest > limit)
             continue;
-        struct region about = region;
+        struct nrg_grid_region about = region;
         if (window && !i)
-            rc = look_around(r, first_ns, &about, &best[i]);
+            rc = nrg_grid_look_around(r, first_ns, &about, &best[i]);
         if (!rc)
-            rc = refine_grid(r, first_ns, about, window && !i ? MORE_HALVINGS : HALVINGS, &best[i]);
+            rc = nrg_grid_refine(r, first_ns, about, window && !i ? MORE_HALVINGS : HALVINGS,
+                                 &best[i]);
         if (best[i].rest < best[0].rest) {
-            struct grid before = best[0];
+            struct nrg_grid_trial before = best[0];
             best[0] = best[i];
             best[i] = before;
             winner = i;
         }
     }
     if (!rc && winner && best[0].rest > enough)
-        rc = refine_grid(r, first_ns, region, MORE_HALVINGS, &best[0]);
+        rc = nrg_grid_refine(r, first_ns, region, MORE_HALVINGS, &best[0]);
     for (size_t i = 1; !rc && i < starts; i++)
         best[0].rival |= may_rival(r, &best[i]) && rivals(r, allowed, &best[0], &best[i]);
     *found = best[0];
@@ -380,7 +124,7 @@ static int search_grid(struct nrg_regress *r, const struct allowed *allowed, dou
 
 /* True where the grid explains readings so far, or where the driver says that the gauge sees all.
  */
-static bool is_explained(const struct nrg_regress *r, const struct grid *best)
+static bool is_explained(const struct nrg_regress *r, const struct nrg_grid_trial *best)
 {
     const struct nrg_channel *c = r->options.channel;
     return !r->options.timeline->is_gauge || (c->window_ns > 0 && c->window_ns >= c->update_ns) ||
@@ -389,19 +133,19 @@ static bool is_explained(const struct nrg_regress *r, const struct grid *best)
 
 /* A grid that was found through a wide window, through narrower ones, as long as less is left. */
 static int sharpen(struct nrg_regress *r, const struct allowed *allowed, double least_s,
-                   struct grid *best)
+                   struct nrg_grid_trial *best)
 {
     int rc = 0;
     for (double s = r->published.window_s / 2; !rc && s >= least_s; s /= 2) {
-        struct grid finer = *best;
-        struct region region = {.half_period_s = 2 * s / fmax(allowed->turn, 1),
-                                .half_phase_s = 2 * s,
-                                .turn = allowed->turn,
-                                .trials = TRIALS};
+        struct nrg_grid_trial finer = *best;
+        struct nrg_grid_region region = {.half_period_s = 2 * s / fmax(allowed->turn, 1),
+                                         .half_phase_s = 2 * s,
+                                         .turn = allowed->turn,
+                                         .trials = NRG_GRID_TRIALS};
         double before_s = r->published.window_s;
         r->published.window_s = s;
         finer.rest = INFINITY;
-        rc = refine_grid(r, allowed->first_ns, region, HALVINGS, &finer);
+        rc = nrg_grid_refine(r, allowed->first_ns, region, HALVINGS, &finer);
         if (rc || finer.rest > best->rest) {
             r->published.window_s = before_s;
             break;
@@ -413,12 +157,13 @@ static int sharpen(struct nrg_regress *r, const struct allowed *allowed, double 
 
 /* A gauge whose driver does not say what it shows may show one moment of each update; and updates
  * may jitter. Such are sought where what is known leaves much. */
-static int search_windows(struct nrg_regress *r, const struct allowed *allowed, struct grid *best)
+static int search_windows(struct nrg_regress *r, const struct allowed *allowed,
+                          struct nrg_grid_trial *best)
 {
     static const double windows[] = {INSTANT, JITTERS};
     int rc = 0;
     for (size_t i = 0; !rc && i < 2 && !is_explained(r, best); i++) {
-        struct grid trial;
+        struct nrg_grid_trial trial;
         double before_s = r->published.window_s, window_s = windows[i] * r->published.update_s;
         if (window_s <= before_s)
             continue;
@@ -436,15 +181,17 @@ static int search_windows(struct nrg_regress *r, const struct allowed *allowed, 
 
 /* Of how many updates a gauge may show the mean that readings explain best, with the grid so far;
  * 0: of no more than one. */
-static int guess_mean(struct nrg_regress *r, const struct allowed *allowed, struct grid *best)
+static int guess_mean(struct nrg_regress *r, const struct allowed *allowed,
+                      struct nrg_grid_trial *best)
 {
     double most = (double)NRG_LONGEST_MEAN_NS / 1e9 / r->published.update_s, found = 0;
-    struct grid start = {.phase_s = allowed->grid.origin_s, .period_s = allowed->grid.period_s};
+    struct nrg_grid_trial start = {.phase_s = allowed->grid.origin_s,
+                                   .period_s = allowed->grid.period_s};
     int rc = 0;
     for (double n = 2; !rc && n < most + 0.5; n++) {
-        struct grid trial = start;
+        struct nrg_grid_trial trial = start;
         r->published.mean_updates = n;
-        rc = try_grid(r, allowed->first_ns, 0, &trial);
+        rc = nrg_grid_try(r, allowed->first_ns, 0, &trial);
         if (rc || !(trial.rest < best->rest))
             continue;
         best->rest = trial.rest;
@@ -457,7 +204,7 @@ static int guess_mean(struct nrg_regress *r, const struct allowed *allowed, stru
 /* A mean, and the grid on which it leaves so much. */
 struct mean {
     double updates;
-    struct grid grid;
+    struct nrg_grid_trial grid;
 };
 
 /* Takes a mean of so many updates more than `from` where it leaves less. `end`: which part of that
@@ -467,7 +214,7 @@ static int try_mean(struct nrg_regress *r, const struct allowed *allowed, size_t
 {
     r->published.mean_updates = from.updates += more;
     from.grid.phase_s += end * more * from.grid.period_s;
-    int rc = try_grid(r, allowed->first_ns, stride, &from.grid);
+    int rc = nrg_grid_try(r, allowed->first_ns, stride, &from.grid);
     if (!rc && from.grid.rest < best->grid.rest)
         *best = from;
     return rc;
@@ -479,14 +226,14 @@ static int scan_means(struct nrg_regress *r, const struct allowed *allowed, stru
 {
     const struct mean from = *best;
     double step = NEAR / MEANS * from.updates;
-    size_t stride = thinned(r);
+    size_t stride = nrg_grid_thinned(r);
     int rc = 0;
     best->grid.rest = INFINITY;
     for (int i = -MEANS * ENDS; !rc && i <= MEANS * ENDS; i++)
         rc =
             try_mean(r, allowed, stride, from, i / ENDS * step, abs(i % ENDS) / (ENDS - 1.0), best);
     r->published.mean_updates = best->updates;
-    return rc ? rc : try_grid(r, allowed->first_ns, 0, &best->grid);
+    return rc ? rc : nrg_grid_try(r, allowed->first_ns, 0, &best->grid);
 }
 
 /* The mean about one that leaves least, and the grid with it. */
@@ -502,12 +249,12 @@ static int settle_mean(struct nrg_regress *r, const struct allowed *allowed, str
 }
 
 static int search_mean_grid(struct nrg_regress *r, const struct allowed *allowed,
-                            struct grid *found)
+                            struct nrg_grid_trial *found)
 {
-    struct region region = {.half_period_s = allowed->grid.half_period_s,
-                            .half_phase_s = allowed->grid.half_origin_s,
-                            .turn = allowed->turn,
-                            .trials = TRIALS};
+    struct nrg_grid_region region = {.half_period_s = allowed->grid.half_period_s,
+                                     .half_phase_s = allowed->grid.half_origin_s,
+                                     .turn = allowed->turn,
+                                     .trials = NRG_GRID_TRIALS};
     struct mean best = {.updates = r->published.mean_updates};
     int rc = search_grid(r, allowed, INFINITY, &best.grid);
     if (!rc)
@@ -515,7 +262,7 @@ static int search_mean_grid(struct nrg_regress *r, const struct allowed *allowed
     for (int i = 0; !rc && i < ROUNDS; i++) {
         rc = settle_mean(r, allowed, &best);
         if (!rc)
-            rc = refine_grid(r, allowed->first_ns, region, HALVINGS, &best.grid);
+            rc = nrg_grid_refine(r, allowed->first_ns, region, HALVINGS, &best.grid);
     }
     *found = best.grid;
     return rc;
@@ -523,10 +270,11 @@ static int search_mean_grid(struct nrg_regress *r, const struct allowed *allowed
 
 /* A gauge whose driver does not say what it shows may show a running mean, where its readings never
  * change faster than such a one. */
-static int search_means(struct nrg_regress *r, const struct allowed *allowed, struct grid *best)
+static int search_means(struct nrg_regress *r, const struct allowed *allowed,
+                        struct nrg_grid_trial *best)
 {
     double window_s = r->published.window_s;
-    struct grid trial = {.rest = INFINITY};
+    struct nrg_grid_trial trial = {.rest = INFINITY};
     if (r->options.channel->window_ns || !r->published.timeline.mean_ns || is_explained(r, best))
         return 0;
     r->published.window_s = 0;
@@ -563,7 +311,7 @@ static void take_updates(struct nrg_regress *r)
     double phase_s = (double)(found->from_ns - first_ns) / 1e9 + found->phase_s;
     double off_s = (first->low_s + first->high_s) / 2 - phase_s;
     phase_s += round(off_s / found->period_s) * found->period_s;
-    set_times(r, phase_s, found->period_s, (double)first_ns);
+    nrg_grid_set_times(r, phase_s, found->period_s, (double)first_ns);
     r->published.window_s = found->window_s;
     r->published.mean_updates = found->mean_updates;
     r->published.lost = found->lost;
@@ -590,15 +338,15 @@ static int try_middles(struct nrg_regress *r, double *left)
     double rest, rows;
     set_middles(r);
     r->kernel = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL};
-    int rc = nrg_regress_rest(r, grid_rows(r), 0, 0, &rest, &rows);
+    int rc = nrg_regress_rest(r, nrg_grid_rows(r), 0, 0, &rest, &rows);
     *left = !rc && rows > 0 ? rest / rows : INFINITY;
     return rc;
 }
 
 /* The grid that explains most. *found: not where a counter's updates wander so far from any that
  * their brackets explain more. */
-static int find_grid(struct nrg_regress *r, const struct allowed *allowed, struct grid *best,
-                     bool *found)
+static int find_grid(struct nrg_regress *r, const struct allowed *allowed,
+                     struct nrg_grid_trial *best, bool *found)
 {
     bool jitters = !allowed->grid.regular, counter = !r->options.timeline->is_gauge;
     double window_s = r->published.window_s, middles = INFINITY;
@@ -619,10 +367,11 @@ static int find_grid(struct nrg_regress *r, const struct allowed *allowed, struc
     return rc;
 }
 
-static void take_grid(struct nrg_regress *r, const struct allowed *allowed, const struct grid *best)
+static void take_grid(struct nrg_regress *r, const struct allowed *allowed,
+                      const struct nrg_grid_trial *best)
 {
-    set_times(r, best->phase_s, best->period_s, allowed->first_ns);
-    r->kernel = kernel_of(r, best);
+    nrg_grid_set_times(r, best->phase_s, best->period_s, allowed->first_ns);
+    r->kernel = nrg_grid_kernel(r, best);
     bool blurred = !allowed->grid.regular && nrg_regress_sees_window(r) &&
                    best->rest > TELLS_LITTLE * variance_of(&r->published.timeline);
     r->published.lost = blurred || best->rival;
@@ -637,7 +386,7 @@ static void take_grid(struct nrg_regress *r, const struct allowed *allowed, cons
 
 /* The same with sums that all trials share. */
 static int find_grid_by_sums(struct nrg_regress *r, const struct allowed *allowed,
-                             struct grid *best, bool *found)
+                             struct nrg_grid_trial *best, bool *found)
 {
     struct nrg_prefix sums = {0};
     uint32_t *map = nrg_calloc(r->n_columns, sizeof *map);
@@ -668,7 +417,7 @@ int nrg_regress_find_updates(struct nrg_regress *r)
     size_t n = own->n < MOST_UPDATES ? own->n : MOST_UPDATES;
     const struct nrg_update *updates = r->published.updates;
     struct allowed allowed = {.first_ns = (double)own->t_ns[0], .turn = updates[n - 1].number / 2};
-    struct grid best = {.rest = INFINITY};
+    struct nrg_grid_trial best = {.rest = INFINITY};
     bool found = nrg_update_grid_find(updates, n, &allowed.grid);
     int rc = found ? find_grid_by_sums(r, &allowed, &best, &found) : 0;
     if (found)
