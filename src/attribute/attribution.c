@@ -89,21 +89,6 @@ static void set_rest(struct nrg_engine *e, const double *rows_j)
     }
 }
 
-/* Joules per step need the modules inside the steps: some views take them out. */
-static int find_units(struct nrg_engine *e)
-{
-    struct nrg_attribution *a = e->out;
-    enum nrg_rows_by by = e->options->by;
-    struct nrg_view_rows paths = {.rows = a->rows, .n = a->n_rows};
-    struct nrg_arena arena = {0};
-    bool keeps_steps = by != NRG_BY_MODULE && by != NRG_BY_NAME;
-    int rc = keeps_steps ? 0 : nrg_view_rows(&paths, e, NRG_BY_PATH, &arena);
-    if (!rc)
-        a->n_units = nrg_units_find(&paths, a->units, NRG_UNIT_USES);
-    nrg_arena_release(&arena);
-    return rc;
-}
-
 static int make_result(struct nrg_engine *e)
 {
     struct nrg_attribution *a = e->out;
@@ -120,7 +105,7 @@ static int make_result(struct nrg_engine *e)
     nrg_note_all(e);
     a->buckets = view.buckets;
     if (!e->options->has_range)
-        return find_units(e);
+        return nrg_units_make(e);
     return nrg_range_restrict(a, &memory->arena);
 }
 
@@ -142,10 +127,13 @@ int nrg_attribution_of(struct nrg_attribution *a, struct nrg_recording *recordin
             rc = make_result(&e);
         if (!rc)
             rc = nrg_recording_check(recording, err);
-        if (rc && (!err || !err->code))
-            nrg_fail(err, rc, nrg_recording_path(recording), "cannot attribute: %s", strerror(-rc));
     }
+    bool elsewhere = !rc && !given && nrg_units_need_paths(&e);
     nrg_engine_release(&e);
+    if (elsewhere)
+        rc = nrg_units_by_path(a, recording, options, err);
+    if (rc && (!err || !err->code))
+        nrg_fail(err, rc, nrg_recording_path(recording), "cannot attribute: %s", strerror(-rc));
     if (rc)
         nrg_attribution_release(a);
     return rc;
@@ -168,6 +156,7 @@ void nrg_attribution_release(struct nrg_attribution *a)
     free(memory);
     free(a->domains);
     free(a->notes);
+    free(a->units);
     nrg_summary_release(&a->summary);
     *a = (struct nrg_attribution){0};
 }

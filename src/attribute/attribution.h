@@ -81,6 +81,10 @@ struct nrg_attribution_options {
     bool has_range;
     double from_s, to_s;
     size_t buckets; /* without a range: energy over time in at most so many; 0: not wanted */
+    /* Further units: "tokens/outer", what was counted anywhere inside of a class of spans, and
+     * "tokens", all of it, over the program's energy. Ends with NULL; NULL: none. Not with a range
+     */
+    const char *const *per;
     /* Of the same recording: when its sensors were updated is not sought again. NULL: none */
     const struct nrg_attribution *before;
 };
@@ -102,6 +106,7 @@ struct nrg_remedy {
 struct nrg_row_count {
     const char *name; /* "tokens" */
     double amount;    /* counted while a span of the row was open */
+    double direct;    /* of it, while a span of the row was the innermost one of its thread */
 };
 
 struct nrg_attribution_row {
@@ -166,19 +171,32 @@ struct nrg_unit_spread {
     bool given; /* their number, by the user; else by the rule of views/unit_spread.c */
 };
 
-/* Joules per step, epoch, cycle, sample, token: whatever was counted. */
+/*
+ * Joules per step, epoch, cycle, sample, token: whatever was counted. A count belongs to the class
+ * of spans (kind and name, wherever it was called from) that was innermost on its thread when it
+ * was made, and divides the energy of that class; without a span, the program's.
+ */
 struct nrg_unit_use {
-    const char *name;  /* "step", "tokens" */
-    const char *kind;  /* "step", "epoch", "cycle", "counter" */
-    const char *phase; /* of a counter: "training", "evaluation"; "": none */
+    const char *name;         /* "step", "tokens" */
+    const char *kind;         /* "step", "epoch", "cycle", "counter" */
+    const char *of, *of_kind; /* whose energy is divided: of_kind may be NRG_OF_PROGRAM, _MACHINE */
+    bool inside;              /* of a counter: counted anywhere inside of it, not directly in it */
     double amount, energy_j, low_j, high_j, time_s;
     double scaled_low_j, scaled_high_j; /* as of a row */
-    size_t ranks;                       /* processes of a job that have it in common; 0: none */
+    enum nrg_provenance provenance;
+    unsigned flags; /* as of a row */
+    size_t ranks;   /* processes of a job that have it in common; 0: none */
     struct nrg_unit_spread spread;
 };
-enum { NRG_UNIT_USES = 16 };
+#define NRG_OF_PROGRAM "program" /* as the report has it */
+#define NRG_OF_MACHINE "machine" /* the total, where the program's part is not known */
 
-/* What nrg.torch counts while a model generates text (python/nrg/torch/_generate.py). */
+/* What nrg.torch counts while a model generates text (python/nrg/torch/_generate.py), and in which
+ * spans: requests and generated tokens directly in a call (kind span), tokens of the prompt and of
+ * the output in its phases. */
+#define NRG_GENERATE       "generate"
+#define NRG_PREFILL        "prefill"
+#define NRG_DECODE         "decode"
 #define NRG_UNIT_REQUESTS  "requests"
 #define NRG_UNIT_GENERATED "generated tokens"
 #define NRG_UNIT_INPUT     "input tokens"
@@ -200,8 +218,8 @@ struct nrg_attribution {
     double begin_s, duration_s;
     double from_s, to_s;                           /* of a range; NAN: the whole run */
     const struct nrg_attribution_buckets *buckets; /* NULL: not asked for */
-    struct nrg_unit_use units[NRG_UNIT_USES];      /* of all spans, whatever the view */
-    size_t n_units;
+    struct nrg_unit_use *units;                    /* of all spans, whatever the view */
+    size_t n_units, cap_units;
     uint64_t spans, dropped, unclosed, unmatched_ends, cut; /* of the events */
     struct nrg_summary summary;                             /* the run that it is part of */
     struct nrg_missing *notes;                              /* for the user: what and why */
@@ -219,6 +237,11 @@ int nrg_attribution_note(struct nrg_attribution *attribution, const char *what, 
 int nrg_attribution_make(struct nrg_attribution *attribution, struct nrg_recording *recording,
                          const struct nrg_attribution_options *options, struct nrg_error *err);
 void nrg_attribution_release(struct nrg_attribution *attribution);
+/* The counter of that name that was made directly in a class of spans; NULL: none, or not above 0.
+ */
+const struct nrg_unit_use *nrg_attribution_counted(const struct nrg_attribution *attribution,
+                                                   const char *name, const char *of,
+                                                   const char *of_kind);
 /*
  * Fills the units' spread; for methods nearest and window by attributing once more with each step
  * apart. skip: so many first steps are apart; -1: by the rule of views/unit_spread.c.

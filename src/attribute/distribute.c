@@ -293,6 +293,16 @@ static int cut_beside(struct nrg_walk_state *w, size_t track, int64_t t_ns, int6
     return rc;
 }
 
+/* To the innermost span, or the top; of one run alone, what was counted in it. */
+static int note_count(struct nrg_walk_state *w, const struct nrg_span_walk_event *ev)
+{
+    struct nrg_engine *e = w->e;
+    if (e->clip && ev->t_ns != nrg_flows_inside(&w->flows, ev->t_ns))
+        return 0;
+    uint32_t row = ev->span ? ev->span->row : 0;
+    return nrg_counts_add(&e->counts, &e->rows[row].counts, ev->name, (double)ev->amount);
+}
+
 static int on_event(void *arg, const struct nrg_span_walk_event *ev)
 {
     struct nrg_walk_state *w = arg;
@@ -302,9 +312,7 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
     size_t pool = e->cells.track_pool[ev->track];
     nrg_flows_move_to(f, t_ns);
     if (ev->what == NRG_WALK_COUNT)
-        return !ev->span ? 0
-                         : nrg_counts_add(&e->counts, &e->rows[ev->span->row].counts, ev->name,
-                                          (double)ev->amount);
+        return note_count(w, ev);
     nrg_flows_move_pool(f, pool, t_ns);
     nrg_flows_settle_group(f, e->cells.track_group[ev->track], t_ns);
     if (f->tracks[ev->track].open)

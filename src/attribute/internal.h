@@ -439,8 +439,34 @@ int nrg_counts_add(struct nrg_counts *counts, uint32_t *list, uint32_t name, dou
 int nrg_rows_counts(const struct nrg_engine *engine, const struct nrg_view *view,
                     struct nrg_attribution_row *rows, const size_t *row_of,
                     struct nrg_arena *arena);
-/* views/unit_use.c: how many units there are; at most `max`. */
-size_t nrg_units_find(const struct nrg_view_rows *rows, struct nrg_unit_use *units, size_t max);
+/* What was counted while its thread had no span open. */
+int nrg_rows_counted_outside(const struct nrg_engine *engine, struct nrg_arena *arena,
+                             struct nrg_row_count **counts, size_t *n);
+
+/* What units are made of. */
+struct nrg_unit_sources {
+    const struct nrg_view_rows *paths;   /* a row per place */
+    const struct nrg_view_rows *classes; /* a row per class of spans; may be empty without counts */
+    const struct nrg_row_count *outside; /* counted outside of all spans */
+    size_t n_outside;
+    struct nrg_unit_use whole; /* the program, or the machine: all but name, kind and amount */
+};
+
+/* views/unit_use.c: steps and the like, what was counted, and what `per` asks for. -ENOMEM, or
+ * -EINVAL with err: there is nothing of such a name. */
+int nrg_units_find(struct nrg_attribution *attribution, const struct nrg_unit_sources *sources,
+                   const char *const *per, struct nrg_error *err);
+/* views/counter_use.c: adds what was counted, by the class of spans that it was counted in. */
+int nrg_units_counted(struct nrg_attribution *attribution, const struct nrg_unit_sources *sources);
+/* Adds the units that a text of options->per asks for. */
+int nrg_units_asked(struct nrg_attribution *attribution, const struct nrg_unit_sources *sources,
+                    const char *asked, struct nrg_error *err);
+/* units.c: the units of the result, for which the rows are made already. */
+int nrg_units_make(struct nrg_engine *engine);
+/* Its rows do not tell what was counted in which spans: the counters are to be added afterwards. */
+bool nrg_units_need_paths(const struct nrg_engine *engine);
+int nrg_units_by_path(struct nrg_attribution *attribution, struct nrg_recording *recording,
+                      const struct nrg_attribution_options *options, struct nrg_error *err);
 /* It says that a row is one rank's part of a job. */
 bool nrg_detail_is_rank(const char *detail);
 bool nrg_row_inside_own_kind(const struct nrg_view_rows *rows, size_t i);

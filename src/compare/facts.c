@@ -106,9 +106,9 @@ void nrg_compare_work(struct nrg_compare_side *side, struct nrg_compare_run *run
 {
     struct nrg_str text = {0};
     for (size_t i = 0; i < a->n_units; i++)
-        if (!strcmp(a->units[i].kind, "counter"))
-            nrg_str_addf(&text, "%s%.0f %s%s%s", text.len ? ", " : "", a->units[i].amount,
-                         a->units[i].name, a->units[i].phase[0] ? " in " : "", a->units[i].phase);
+        if (!strcmp(a->units[i].kind, NRG_KIND_COUNTER))
+            nrg_str_addf(&text, "%s%.0f %s in %s", text.len ? ", " : "", a->units[i].amount,
+                         a->units[i].name, a->units[i].of);
     run->facts[NRG_FACT_WORK] = keep_built(side, &text);
 }
 

@@ -152,12 +152,12 @@ class Numbers(Attribute):
         spans.span(0.1, 0.5, "epoch", "epoch", number=1, counts=[("samples", 40)])
         spans.span(1.2, 1.4, "evaluation", "phase", number=1, counts=[("samples", 10)])
         path = self.recording(spans)
-        per = {p["phase"]: p for p in self.attribute(path, "--method", "integrate")["per"] if p["name"] == "samples"}
-        self.assertAlmostEqual(per["training"]["energy_per_unit_j"], 0.1, delta=1e-6)
+        per = {p["of"]: p for p in self.attribute(path, "--method", "integrate")["per"] if p["name"] == "samples"}
+        self.assertAlmostEqual(per["epoch"]["energy_per_unit_j"], 0.1, delta=1e-6)
         self.assertAlmostEqual(per["evaluation"]["energy_per_unit_j"], 0.4, delta=1e-6)
         text = self.run_attribute(path).stdout.decode()
-        self.assertIn("samples (training)", text)
-        self.assertIn("samples (evaluation)", text)
+        self.assertIn("samples of epoch", text)
+        self.assertIn("samples of evaluation", text)
 
     def test_first_steps_are_apart(self):
         spans = Spans()

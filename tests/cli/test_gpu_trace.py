@@ -484,7 +484,7 @@ class Nvtx(Trace):
         depth = {s["name"]: s["depth"] for s in spans}
         self.assertEqual([depth[n] - depth["step"] for n in ("forward", "größer", "plain")], [1, 2, 0])
         got = json.loads(self.run_nrg("attribute", "--json", recording).stdout)
-        self.assertEqual([(u["name"], u["amount"]) for u in got["per"]], [("tokens", 128)])
+        self.assertEqual([(u["name"], u["amount"], u["of"]) for u in got["per"]], [("tokens", 128, "step")])
 
     def test_ranges_that_do_not_nest(self):
         _, spans = self.scene("crossing")

@@ -27,7 +27,7 @@ static const struct nrg_recorded_channel gpu = {.channel = {.name = "gpu-0",
 static const struct nrg_domain domains[] = {{.channel = &package}, {.channel = &gpu}};
 
 static const double whole_j[] = {50, 10}, part_j[] = {25, 5}, small_j[] = {0.5, 0};
-static const struct nrg_row_count counts[] = {{"tokens", 640}};
+static const struct nrg_row_count counts[] = {{"tokens", 640, 640}};
 
 /* 60 J in a step, of which 30 J in one layer, 2 x 0.5 J in hostile ones; 40 J elsewhere. */
 struct made {
@@ -116,8 +116,11 @@ static void make(struct made *m)
                                     .method = NRG_METHOD_INTEGRATE,
                                     .notes = m->notes,
                                     .n_notes = 1};
-    m->a.n_units =
-        nrg_units_find(&(struct nrg_view_rows){.rows = m->rows, .n = 8}, m->a.units, NRG_UNIT_USES);
+    const struct nrg_view_rows view = {.rows = m->rows, .n = 8};
+    assert_int_equal(nrg_units_find(&m->a,
+                                    &(struct nrg_unit_sources){.paths = &view, .classes = &view},
+                                    NULL, NULL),
+                     0);
     m->report = (struct nrg_attribution_report){.attribution = &m->a, .confidence = 0.95};
 }
 
@@ -186,9 +189,13 @@ static void json_is_whole(void **state)
     assert_int_equal(json_string_length(json_object_get(json_array_get(rows, 6), "name")), LONG);
     const json_t *per = json_array_get(json_object_get(doc, "per"), 1);
     assert_string_equal(json_string_value(json_object_get(per, "name")), "tokens");
+    assert_string_equal(json_string_value(json_object_get(per, "of")), "step");
+    assert_string_equal(json_string_value(json_object_get(per, "of_kind")), "step");
+    assert_string_equal(json_string_value(json_object_get(per, "counted")), "directly");
     assert_float_equal(real_of(per, "energy_per_unit_j"), 60.0 / 640, 1e-12);
     json_decref(doc);
     free(text);
+    free(m.a.units);
 }
 
 /* The next cell of CSV at *p into buf; true: the record ends with it. */
@@ -235,6 +242,7 @@ static void csv_reads_back(void **state)
     assert_string_equal(kind[11], "unattributed");
     free(text);
     free(cell);
+    free(m.a.units);
 }
 
 static void folded_lines(void **state)
@@ -255,6 +263,7 @@ static void folded_lines(void **state)
     assert_true(seen);
     assert_int_equal(sum_uj, 100000000);
     free(text);
+    free(m.a.units);
 }
 
 static size_t columns_of(const char *line)
@@ -290,6 +299,7 @@ static void text_fits(void **state)
             assert_non_null(strstr(last, "12.00 J"));
             free(text);
         }
+    free(m.a.units);
 }
 
 static void text_folds_and_says(void **state)
@@ -316,6 +326,7 @@ static void text_folds_and_says(void **state)
     assert_non_null(strstr(text, "6.000 J"));  /* per step */
     assert_null(strstr(text, "nan"));
     free(text);
+    free(m.a.units);
 }
 
 /* ---- joining with a graph ---- */

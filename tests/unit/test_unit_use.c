@@ -1,6 +1,6 @@
 /*
- * Joules per unit of work from rows whose sums are written down here: phases apart, a job's ranks
- * together, and single steps with the first ones apart.
+ * Joules per unit of work from rows whose sums are written down here: counters by what they were
+ * counted in, a job's ranks together, and single steps with the first ones apart.
  */
 #include "support/cmocka.h"
 
@@ -25,39 +25,68 @@ static struct nrg_attribution_row made(const char *name, const char *kind, const
     return r;
 }
 
-static const struct nrg_unit_use *find(const struct nrg_unit_use *units, size_t n, const char *name,
-                                       const char *phase)
+static const struct nrg_unit_use *find(const struct nrg_attribution *a, const char *name,
+                                       const char *of)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(units[i].name, name) && !strcmp(units[i].phase, phase))
-            return &units[i];
-    fail_msg("no unit %s of %s", name, phase);
+    for (size_t i = 0; i < a->n_units; i++)
+        if (!strcmp(a->units[i].name, name) && !strcmp(a->units[i].of, of))
+            return &a->units[i];
+    fail_msg("no unit %s of %s", name, of);
     return NULL;
 }
 
-static void counters_are_told_apart_by_phase(void **state)
+/* Units of rows that are a tree of places and classes of spans at once. */
+static void find_units(struct nrg_attribution *a, struct nrg_attribution_row *rows, size_t n,
+                       const char *const *per)
 {
-    struct nrg_row_count train = {"samples", 400}, test = {"samples", 200}, all = {"samples", 610};
+    const struct nrg_view_rows view = {.rows = rows, .n = n};
+    const struct nrg_row_count outside[] = {{"samples", 7, 7}};
+    struct nrg_error err;
+    *a = (struct nrg_attribution){0};
+    assert_int_equal(nrg_units_find(a,
+                                    &(struct nrg_unit_sources){.paths = &view,
+                                                               .classes = &view,
+                                                               .outside = outside,
+                                                               .n_outside = 1,
+                                                               .whole = {.of = "this program",
+                                                                         .of_kind = NRG_OF_PROGRAM,
+                                                                         .energy_j = 14}},
+                                    per, &err),
+                     0);
+}
+
+static void counters_divide_what_they_were_counted_in(void **state)
+{
+    struct nrg_row_count train = {"samples", 400, 400}, test = {"samples", 200, 200},
+                         all = {"samples", 610, 10};
     struct nrg_attribution_row rows[] = {
         made("main", "span", "", SIZE_MAX, 1, 4.0),
         made("epoch", "epoch", "", 0, 2, 3.0),
         made("evaluation", "phase", "", 0, 2, 0.6),
     };
-    struct nrg_unit_use units[NRG_UNIT_USES];
+    const char *const per[] = {"samples/main", "samples", NULL};
+    struct nrg_attribution a;
     rows[0].counts = &all;
     rows[1].counts = &train;
     rows[2].counts = &test;
     rows[0].n_counts = rows[1].n_counts = rows[2].n_counts = 1;
-    size_t n = nrg_units_find(&(struct nrg_view_rows){.rows = rows, .n = 3}, units, NRG_UNIT_USES);
-    assert_int_equal(n, 4);
-    const struct nrg_unit_use *u = find(units, n, "samples", "training");
+    find_units(&a, rows, 3, per);
+    assert_int_equal(a.n_units, 7);
+    const struct nrg_unit_use *u = find(&a, "samples", "epoch");
     close_to(u->energy_j / u->amount, 7.5e-3, 1e-12, "amount");
-    u = find(units, n, "samples", "evaluation");
+    u = find(&a, "samples", "evaluation");
     close_to(u->energy_j / u->amount, 3e-3, 1e-12, "amount");
-    u = find(units, n, "samples", ""); /* counted in neither */
+    close_to(u->high_j, 1.2, 1e-12, "high_j");
+    u = find(&a, "samples", "main"); /* counted in neither */
     close_to(u->amount, 10, 1e-9, "amount");
-    close_to(u->energy_j, 0.4, 1e-9, "energy_j");
-    close_to(find(units, n, "epoch", "")->amount, 2, 1e-12, "amount");
+    close_to(u->energy_j, 4, 1e-9, "energy_j");
+    close_to(find(&a, "samples", "this program")->energy_j, 14, 1e-12, "energy_j");
+    close_to(find(&a, "samples", "this program")->amount, 7, 1e-12, "amount");
+    close_to(a.units[5].amount, 610, 1e-12, "asked for");
+    assert_true(a.units[5].inside);
+    close_to(a.units[6].amount, 617, 1e-12, "all of it");
+    close_to(find(&a, "epoch", "epoch")->amount, 2, 1e-12, "amount");
+    free(a.units);
 }
 
 static void ranks_make_one_job(void **state)
@@ -67,22 +96,29 @@ static void ranks_make_one_job(void **state)
         made("epoch", "epoch", "rank 1 of 2", SIZE_MAX, 3, 3.0),
         made("step", "step", "", SIZE_MAX, 5, 1.0),
     };
-    struct nrg_unit_use units[NRG_UNIT_USES];
-    struct nrg_row_count samples = {"samples", 300};
-    rows[0].counts = rows[1].counts = &samples;
-    rows[0].n_counts = rows[1].n_counts = 1;
-    size_t n = nrg_units_find(&(struct nrg_view_rows){.rows = rows, .n = 3}, units, NRG_UNIT_USES);
-    const struct nrg_unit_use *u = find(units, n, "samples", "training");
+    struct nrg_row_count samples = {"samples", 600, 600};
+    struct nrg_attribution_row class = made("epoch", "epoch", "rank 0 of 2", SIZE_MAX, 6, 6.3);
+    const struct nrg_view_rows paths = {.rows = rows, .n = 3}, classes = {.rows = &class, .n = 1};
+    struct nrg_attribution a = {0};
+    struct nrg_error err;
+    class.counts = &samples;
+    class.n_counts = 1;
+    assert_int_equal(
+        nrg_units_find(&a, &(struct nrg_unit_sources){.paths = &paths, .classes = &classes}, NULL,
+                       &err),
+        0);
+    const struct nrg_unit_use *u = find(&a, "samples", "epoch");
     close_to(u->amount, 600, 1e-12, "amount"); /* each rank has its own, in the same 3 s */
     close_to(u->time_s, 3, 1e-12, "time_s");
     close_to(u->energy_j, 6.3, 1e-12, "energy_j");
     assert_int_equal(u->ranks, 0);
-    u = find(units, n, "epoch", "");
+    u = find(&a, "epoch", "epoch");
     close_to(u->amount, 3, 1e-12, "amount");
     close_to(u->energy_j, 6.3, 1e-12, "energy_j");
     close_to(u->time_s, 3, 1e-12, "time_s"); /* at the same time */
     assert_int_equal(u->ranks, 2);
-    assert_int_equal(find(units, n, "step", "")->ranks, 0);
+    assert_int_equal(find(&a, "step", "step")->ranks, 0);
+    free(a.units);
 }
 
 #define STEPS 20
@@ -109,7 +145,7 @@ static void spread(struct nrg_attribution_row *rows, size_t n, int skip, struct 
 static void first_steps_are_apart(void **state)
 {
     struct nrg_attribution_row rows[STEPS];
-    struct nrg_unit_use unit = {.name = "step", .kind = "step", .phase = ""};
+    struct nrg_unit_use unit = {.name = "step", .kind = "step"};
     make_steps(rows, 3);
     spread(rows, STEPS, -1, &unit);
     assert_int_equal(unit.spread.first, 3);
@@ -134,7 +170,7 @@ static void first_steps_are_apart(void **state)
 static void a_change_in_the_middle_is_no_start(void **state)
 {
     struct nrg_attribution_row rows[STEPS];
-    struct nrg_unit_use unit = {.name = "step", .kind = "step", .phase = ""};
+    struct nrg_unit_use unit = {.name = "step", .kind = "step"};
     make_steps(rows, 10);
     spread(rows, STEPS, -1, &unit);
     assert_int_equal(unit.spread.first, 0);
@@ -143,7 +179,7 @@ static void a_change_in_the_middle_is_no_start(void **state)
 static void steps_of_ranks_are_steps_of_the_job(void **state)
 {
     struct nrg_attribution_row rows[2 * STEPS];
-    struct nrg_unit_use unit = {.name = "step", .kind = "step", .phase = ""};
+    struct nrg_unit_use unit = {.name = "step", .kind = "step"};
     make_steps(rows, 0);
     make_steps(rows + STEPS, 0);
     for (size_t i = 0; i < 2 * STEPS; i++)
@@ -158,7 +194,7 @@ static void epochs_count_anew(void **state)
 {
     struct nrg_single_step items[8];
     struct nrg_single_steps steps = {.items = items, .n = 8};
-    struct nrg_unit_use unit = {.name = "step", .kind = "step", .phase = ""};
+    struct nrg_unit_use unit = {.name = "step", .kind = "step"};
     for (size_t i = 0; i < 8; i++) /* two ranks, two epochs of two steps */
         items[i] = (struct nrg_single_step){.name = "step",
                                             .detail = i < 4 ? "rank 0 of 2" : "rank 1 of 2",
@@ -175,7 +211,7 @@ static void epochs_count_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counters_are_told_apart_by_phase),
+        cmocka_unit_test(counters_divide_what_they_were_counted_in),
         cmocka_unit_test(ranks_make_one_job),
         cmocka_unit_test(first_steps_are_apart),
         cmocka_unit_test(a_change_in_the_middle_is_no_start),

@@ -1,6 +1,7 @@
 /*
- * Counts (tokens, samples, requests) per row: what was counted while a span of it was open. The
- * walk notes a count at the innermost span only; here it goes to all rows that hold that place.
+ * Counts (tokens, samples, requests) per row: what was counted while a span of it was open, and
+ * directly in it, while it was the innermost one. The walk notes a count at the innermost span
+ * only, or at the top when its thread has none open; here it goes to all rows that hold that place.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +10,9 @@
 #include "base/mem.h"
 
 struct lists {
-    struct nrg_arena memory; /* of list and stamp */
+    struct nrg_arena memory; /* of the arrays */
     struct nrg_counts counts;
-    uint32_t *list, *stamp; /* per node of the view */
+    uint32_t *list, *direct, *stamp; /* per node of the view */
 };
 
 int nrg_counts_add(struct nrg_counts *counts, uint32_t *list, uint32_t name, double amount)
@@ -32,7 +33,7 @@ int nrg_counts_add(struct nrg_counts *counts, uint32_t *list, uint32_t name, dou
 static int count_upwards(struct lists *l, const struct nrg_engine *e, const struct nrg_view *v,
                          size_t place, const struct nrg_count_sum *count, uint32_t stamp)
 {
-    int rc = 0;
+    int rc = nrg_counts_add(&l->counts, &l->direct[v->view_of[place]], count->name, count->amount);
     for (size_t at = place; !rc && at; at = e->walk.rows->nodes[at].parent)
         for (uint32_t node = v->view_of[at]; !rc && node && l->stamp[node] != stamp;
              node = v->nodes[node].parent) {
@@ -42,24 +43,49 @@ static int count_upwards(struct lists *l, const struct nrg_engine *e, const stru
     return rc;
 }
 
+static double amount_of(const struct nrg_counts *counts, uint32_t list, uint32_t name)
+{
+    for (uint32_t i = list; i; i = counts->items[i - 1].next)
+        if (counts->items[i - 1].name == name)
+            return counts->items[i - 1].amount;
+    return 0;
+}
+
+/* A list as rows have it, with what of it is in another list. */
+static struct nrg_row_count *name_counts(const struct nrg_counts *from, uint32_t list,
+                                         uint32_t direct, const struct nrg_span_catalog *c,
+                                         struct nrg_arena *arena, size_t *n)
+{
+    size_t n_items = 0;
+    for (uint32_t i = list; i; i = from->items[i - 1].next)
+        n_items++;
+    struct nrg_row_count *counts = nrg_arena_array(arena, n_items, sizeof *counts);
+    *n = 0;
+    for (uint32_t i = list; counts && i; i = from->items[i - 1].next) {
+        uint32_t name = from->items[i - 1].name;
+        counts[(*n)++] =
+            (struct nrg_row_count){name < c->n_names ? c->names[name].text : "(unknown name)",
+                                   from->items[i - 1].amount, amount_of(from, direct, name)};
+    }
+    return counts;
+}
+
 static int fill_row(struct nrg_attribution_row *row, const struct lists *l, uint32_t node,
                     const struct nrg_engine *e, struct nrg_arena *arena)
 {
-    const struct nrg_span_catalog *c = &e->catalog;
-    const struct nrg_count_sum *items = l->counts.items;
-    size_t n = 0;
-    for (uint32_t i = l->list[node]; i; i = items[i - 1].next)
-        n++;
-    struct nrg_row_count *counts = nrg_arena_array(arena, n, sizeof *counts);
-    if (!counts)
-        return -ENOMEM;
-    row->counts = counts;
-    for (uint32_t i = l->list[node]; i; i = items[i - 1].next) {
-        uint32_t name = items[i - 1].name;
-        counts[row->n_counts++] = (struct nrg_row_count){
-            name < c->n_names ? c->names[name].text : "(unknown name)", items[i - 1].amount};
-    }
-    return 0;
+    row->counts =
+        name_counts(&l->counts, l->list[node], l->direct[node], &e->catalog, arena, &row->n_counts);
+    return row->counts ? 0 : -ENOMEM;
+}
+
+int nrg_rows_counted_outside(const struct nrg_engine *e, struct nrg_arena *arena,
+                             struct nrg_row_count **counts, size_t *n)
+{
+    uint32_t list = e->rows[0].counts;
+    *counts = list ? name_counts(&e->counts, list, list, &e->catalog, arena, n) : NULL;
+    if (!list)
+        *n = 0;
+    return !list || *counts ? 0 : -ENOMEM;
 }
 
 int nrg_rows_counts(const struct nrg_engine *e, const struct nrg_view *v,
@@ -69,6 +95,7 @@ int nrg_rows_counts(const struct nrg_engine *e, const struct nrg_view *v,
     if (!e->counts.n)
         return 0;
     l.list = nrg_arena_array(&l.memory, v->n + 1, sizeof *l.list);
+    l.direct = nrg_arena_array(&l.memory, v->n + 1, sizeof *l.direct);
     l.stamp = nrg_arena_array(&l.memory, v->n + 1, sizeof *l.stamp);
     int rc = l.memory.failed ? -ENOMEM : 0;
     uint32_t stamp = 0;

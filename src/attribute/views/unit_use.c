@@ -1,21 +1,19 @@
 /*
  * Joules per unit of work. Spans of some kinds are units themselves (a step, an epoch, a cycle);
- * counters say how many samples or tokens went by. A unit inside one of its own kind is not
- * counted twice: only the outermost rows are taken.
- *
- * Phases: a sample of training costs other joules than one of evaluation. So a counter is given per
- * phase: that is the outermost epoch ("training"), phase or step that it was counted in, by its
- * name. What was counted in none of them is a unit of its own, without a phase.
+ * counters say how many samples or tokens went by (counter_use.c). A unit inside one of its own
+ * kind is not counted twice: only the outermost rows are taken.
  *
  * Ranks: a job of several processes has each of its steps and epochs once in each of them.
  * nrg.torch says so in the detail ("rank 1 of 4"). The job has as many as the rank that has most;
  * joules are those of all ranks, time is that of the slowest, because they run at the same time.
  * What ranks count (samples) adds up, in the same time.
  */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "attribute/internal.h"
+#include "base/mem.h"
 
 #define MAX_RANKS 256 /* of all units; further ranks count as processes of their own */
 
@@ -30,15 +28,9 @@ struct rank {
 
 struct finder {
     const struct nrg_view_rows *v;
-    struct nrg_unit_use *units;
-    size_t n, max;
+    struct nrg_attribution *a;
     struct rank ranks[MAX_RANKS];
     size_t n_ranks;
-};
-
-/* What a row adds to a unit. */
-struct share {
-    double amount, energy_j, low_j, high_j, scaled_low_j, scaled_high_j, time_s;
 };
 
 static bool is_unit(const struct nrg_attribution_row *row)
@@ -62,87 +54,32 @@ bool nrg_row_inside_own_kind(const struct nrg_view_rows *v, size_t i)
     return false;
 }
 
-static double counted(const struct nrg_attribution_row *row, const char *name)
-{
-    for (size_t k = 0; k < row->n_counts; k++)
-        if (!strcmp(row->counts[k].name, name))
-            return row->counts[k].amount;
-    return 0;
-}
-
-static bool is_phase(const struct nrg_attribution_row *row)
-{
-    return !strcmp(row->kind, NRG_KIND_EPOCH) || !strcmp(row->kind, NRG_KIND_STEP) ||
-           !strcmp(row->kind, "phase");
-}
-
-/* An outermost phase in which that was counted. */
-static bool is_phase_of(const struct nrg_view_rows *v, size_t i, const char *name)
-{
-    if (!is_phase(&v->rows[i]) || !(counted(&v->rows[i], name) > 0))
-        return false;
-    for (size_t at = v->rows[i].parent; at < v->n; at = v->rows[at].parent)
-        if (is_phase(&v->rows[at]))
-            return false;
-    return true;
-}
-
-static bool inside_phase(const struct nrg_view_rows *v, size_t i)
-{
-    for (size_t at = i; at < v->n; at = v->rows[at].parent)
-        if (is_phase(&v->rows[at]))
-            return true;
-    return false;
-}
-
-static struct share share_of(const struct nrg_attribution_row *row, double amount)
-{
-    return (struct share){amount,      row->energy_j,     row->low_j,
-                          row->high_j, row->scaled_low_j, row->scaled_high_j,
-                          row->time_s};
-}
-
-/* What of a row outside of all phases is in no phase inside of it, either. How their errors go
- * together is not known: the interval is that of the worst case. */
-static struct share rest_of(const struct nrg_view_rows *v, size_t i, const char *name)
-{
-    struct share s = share_of(&v->rows[i], counted(&v->rows[i], name));
-    for (size_t k = i + 1; k < v->n && v->rows[k].depth > v->rows[i].depth; k++)
-        if (is_phase_of(v, k, name)) {
-            s.amount -= counted(&v->rows[k], name);
-            s.energy_j -= v->rows[k].energy_j;
-            s.low_j = fmax(0, s.low_j - v->rows[k].high_j);
-            s.high_j -= v->rows[k].low_j;
-            s.scaled_low_j = fmax(0, s.scaled_low_j - v->rows[k].scaled_high_j);
-            s.scaled_high_j -= v->rows[k].scaled_low_j;
-            s.time_s -= v->rows[k].time_s;
-        }
-    return s;
-}
-
-/* The number of a unit, made if need be; SIZE_MAX: no room. */
-static size_t find_unit(struct finder *f, const char *name, const char *kind, const char *phase)
+/* The number of a unit, made if need be, or -ENOMEM. */
+static int64_t find_unit(struct nrg_attribution *a, const struct nrg_attribution_row *row)
 {
     size_t at = 0;
-    while (at < f->n && (strcmp(f->units[at].name, name) || strcmp(f->units[at].kind, kind) ||
-                         strcmp(f->units[at].phase, phase)))
+    while (at < a->n_units &&
+           (strcmp(a->units[at].name, row->name) || strcmp(a->units[at].kind, row->kind)))
         at++;
-    if (at == f->max)
-        return SIZE_MAX;
-    if (at == f->n)
-        f->units[f->n++] = (struct nrg_unit_use){.name = name, .kind = kind, .phase = phase};
-    return at;
+    const struct nrg_unit_use unit = {
+        .name = row->name, .kind = row->kind, .of = row->name, .of_kind = row->kind};
+    if (at == a->n_units && nrg_append(&a->units, &a->n_units, &a->cap_units, &unit, sizeof unit))
+        return -ENOMEM;
+    return (int64_t)at;
 }
 
-static struct nrg_unit_use *add_energy(struct finder *f, size_t at, const struct share *s)
+static void add_energy(struct nrg_unit_use *unit, const struct nrg_attribution_row *row)
 {
-    struct nrg_unit_use *unit = &f->units[at];
-    unit->energy_j += s->energy_j;
-    unit->low_j += s->low_j;
-    unit->high_j += s->high_j;
-    unit->scaled_low_j += s->scaled_low_j;
-    unit->scaled_high_j += s->scaled_high_j;
-    return unit;
+    unit->energy_j += row->energy_j;
+    unit->low_j += row->low_j;
+    unit->high_j += row->high_j;
+    unit->scaled_low_j += row->scaled_low_j;
+    unit->scaled_high_j += row->scaled_high_j;
+    bool open = unit->high_j - unit->low_j > unit->energy_j;
+    unit->flags = ((unit->flags | row->flags) & ~(unsigned)NRG_ROW_UNRESOLVED) |
+                  (open ? NRG_ROW_UNRESOLVED : 0);
+    if (row->provenance > unit->provenance)
+        unit->provenance = row->provenance;
 }
 
 static struct rank *find_rank(struct finder *f, size_t unit, const char *detail)
@@ -157,33 +94,42 @@ static struct rank *find_rank(struct finder *f, size_t unit, const char *detail)
     return &f->ranks[i];
 }
 
-static void add_unit(struct finder *f, const struct nrg_attribution_row *row)
+/* To the rank that a row belongs to, or to the unit itself. */
+static void add_time(struct finder *f, size_t unit, const char *detail, double amount,
+                     double time_s)
 {
-    struct share s = share_of(row, (double)row->calls);
-    size_t at = row->calls ? find_unit(f, row->name, row->kind, "") : SIZE_MAX;
-    if (at == SIZE_MAX)
-        return;
-    struct nrg_unit_use *unit = add_energy(f, at, &s);
-    struct rank *rank = nrg_detail_is_rank(row->detail) ? find_rank(f, at, row->detail) : NULL;
-    *(rank ? &rank->amount : &unit->amount) += s.amount;
-    *(rank ? &rank->time_s : &unit->time_s) += s.time_s;
+    struct nrg_unit_use *to = &f->a->units[unit];
+    struct rank *rank = detail ? find_rank(f, unit, detail) : NULL;
+    *(rank ? &rank->amount : &to->amount) += amount;
+    *(rank ? &rank->time_s : &to->time_s) += time_s;
+}
+
+static int add_unit(struct finder *f, const struct nrg_attribution_row *row)
+{
+    int64_t at = row->calls ? find_unit(f->a, row) : 0;
+    if (!row->calls || at < 0)
+        return (int)at;
+    add_energy(&f->a->units[at], row);
+    add_time(f, (size_t)at, nrg_detail_is_rank(row->detail) ? row->detail : NULL,
+             (double)row->calls, row->time_s);
+    return 0;
 }
 
 /* Adds what the ranks have in common to their units. */
 static void join_ranks(struct finder *f)
 {
-    for (size_t u = 0; u < f->n; u++) {
+    for (size_t u = 0; u < f->a->n_units; u++) {
         double amount = 0, time_s = 0;
         for (size_t i = 0; i < f->n_ranks; i++) {
             const struct rank *rank = &f->ranks[i];
             if (rank->unit != u)
                 continue;
-            f->units[u].ranks += rank->amount > 0;
+            f->a->units[u].ranks += rank->amount > 0;
             amount = rank->amount > amount ? rank->amount : amount;
             time_s = rank->time_s > time_s ? rank->time_s : time_s;
         }
-        f->units[u].amount += amount;
-        f->units[u].time_s += time_s;
+        f->a->units[u].amount += amount;
+        f->a->units[u].time_s += time_s;
     }
 }
 
@@ -196,34 +142,52 @@ static const char *rank_of(const struct nrg_view_rows *v, size_t i)
     return NULL;
 }
 
-static void add_counter(struct finder *f, size_t i, const char *name)
+static bool is_of(const struct nrg_unit_use *unit, const struct nrg_attribution_row *row)
 {
-    const struct nrg_attribution_row *row = &f->v->rows[i];
-    bool phase = is_phase_of(f->v, i, name);
-    bool outermost = row->parent >= f->v->n || !(counted(&f->v->rows[row->parent], name) > 0);
-    if (!phase && (inside_phase(f->v, i) || !outermost))
-        return;
-    struct share s = phase ? share_of(row, counted(row, name)) : rest_of(f->v, i, name);
-    const char *word = !strcmp(row->kind, NRG_KIND_EPOCH) ? "training" : row->name;
-    size_t at = s.amount > 0 ? find_unit(f, name, NRG_KIND_COUNTER, phase ? word : "") : SIZE_MAX;
-    if (at == SIZE_MAX)
-        return;
-    struct nrg_unit_use *unit = add_energy(f, at, &s);
-    const char *detail = rank_of(f->v, i);
-    struct rank *rank = detail ? find_rank(f, at, detail) : NULL;
-    unit->amount += s.amount;
-    *(rank ? &rank->time_s : &unit->time_s) += s.time_s;
+    return !strcmp(row->name, unit->of) && !strcmp(row->kind, unit->of_kind);
 }
 
-size_t nrg_units_find(const struct nrg_view_rows *v, struct nrg_unit_use *units, size_t max)
+static bool inside_own_class(const struct nrg_view_rows *v, size_t i, const struct nrg_unit_use *u)
 {
-    struct finder f = {.v = v, .units = units, .max = max};
-    for (size_t i = 0; i < v->n; i++)
-        if (is_unit(&v->rows[i]) && !nrg_row_inside_own_kind(v, i))
-            add_unit(&f, &v->rows[i]);
-    for (size_t i = 0; i < v->n; i++)
-        for (size_t k = 0; k < v->rows[i].n_counts; k++)
-            add_counter(&f, i, v->rows[i].counts[k].name);
+    for (size_t at = v->rows[i].parent; at < v->n; at = v->rows[at].parent)
+        if (is_of(u, &v->rows[at]))
+            return true;
+    return false;
+}
+
+/* Of a job with ranks: the time of a class is not the sum over its processes. */
+static void share_times(struct finder *f, size_t first)
+{
+    bool job = false;
+    for (size_t i = 0; i < f->v->n && !job; i++)
+        job = nrg_detail_is_rank(f->v->rows[i].detail);
+    for (size_t u = first; job && u < f->a->n_units; u++) {
+        struct nrg_unit_use *unit = &f->a->units[u];
+        if (!strcmp(unit->of_kind, NRG_OF_PROGRAM) || !strcmp(unit->of_kind, NRG_OF_MACHINE))
+            continue;
+        unit->time_s = 0;
+        for (size_t i = 0; i < f->v->n; i++)
+            if (is_of(unit, &f->v->rows[i]) && !inside_own_class(f->v, i, unit))
+                add_time(f, u, rank_of(f->v, i), 0, f->v->rows[i].time_s);
+    }
+}
+
+int nrg_units_find(struct nrg_attribution *a, const struct nrg_unit_sources *s,
+                   const char *const *per, struct nrg_error *err)
+{
+    struct finder f = {.v = s->paths, .a = a};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < f.v->n; i++)
+        if (is_unit(&f.v->rows[i]) && !nrg_row_inside_own_kind(f.v, i))
+            rc = add_unit(&f, &f.v->rows[i]);
+    size_t first = a->n_units;
+    if (!rc)
+        rc = nrg_units_counted(a, s);
+    for (size_t i = 0; !rc && per && per[i]; i++)
+        rc = nrg_units_asked(a, s, per[i], err);
+    if (rc)
+        return rc;
+    share_times(&f, first);
     join_ranks(&f);
-    return f.n;
+    return 0;
 }

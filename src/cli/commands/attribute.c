@@ -22,7 +22,7 @@ struct values {
     const char *idle_power;
     struct nrg_import_join_options logs;
     struct nrg_given_ns offset, align;
-    struct nrg_list domains, layers, graphs;
+    struct nrg_list domains, layers, graphs, per;
     struct nrg_attribute_outputs outputs;
     double confidence_percent, min_share_percent;
     double from_s, to_s; /* below 0: not given */
@@ -116,6 +116,10 @@ static const struct nrg_opt options[] = {
      "so many first steps are apart from the joules per step (default: those that last more than "
      "twice the median, from the first on)",
      offsetof(struct values, skip)},
+    {"per", 0, NRG_OPT_LIST, "COUNTER[/SPAN]",
+     "joules per what was counted anywhere inside of spans of that name, or in the whole program "
+     "(default: per what was counted directly in a span); may be repeated",
+     offsetof(struct values, per)},
     {"graph", 'g', NRG_OPT_LIST, "FILE",
      "a model's file, for MACs and types of layers; may be repeated (default: those in the "
      "recording)",
@@ -180,6 +184,9 @@ static int set_range(const struct nrg_cli *cli, struct values *v)
     how->to_s = v->to_s >= 0 ? v->to_s : INFINITY;
     if (!how->has_range)
         return 0;
+    if (v->per.n)
+        return nrg_usage(cli, "--per does not go with --from and --to: what was counted is known "
+                              "for the whole run only");
     if (how->by == NRG_BY_CYCLE)
         return nrg_usage(cli, "--from and --to do not go with rows per cycle");
     if (how->from_s >= how->to_s)
@@ -196,6 +203,7 @@ static int complete_options(const struct nrg_cli *cli, struct values *v)
                                      : NRG_BY_PATH;
     v->how.run = v->run;
     v->how.domains = v->domains.items;
+    v->how.per = v->per.items;
     v->how.confidence = v->confidence_percent / 100;
     /* All rows were asked for: none is folded unless that was asked for, too. */
     double fold_percent = v->outputs.top ? 0.1 : 0;
@@ -345,6 +353,7 @@ const struct nrg_command nrg_cmd_attribute = {
         "compute_layer_metrics_by_cycle.",
     .examples = "  nrg attribute run.nrg\n"
                 "  nrg attribute --by step --top all run.nrg\n"
+                "  nrg attribute --per tokens/epoch run.nrg         # tokens counted in epochs\n"
                 "  nrg attribute --from 1.5 --to 4 run.nrg          # only these seconds\n"
                 "  nrg attribute --json run.nrg | jq '.rows[] | select(.kind == \"module\")'\n"
                 "  nrg attribute --folded=energy.folded --trace=trace.json run.nrg\n"

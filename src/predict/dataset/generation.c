@@ -12,18 +12,15 @@
 #include "predict/dataset/internal.h"
 #include "predict/dataset/llm_row.h"
 
-static const struct nrg_unit_use *find_unit(const struct nrg_attribution *a, const char *name)
+static const struct nrg_unit_use *find_counted(const struct nrg_reading *r, const char *name)
 {
-    for (size_t i = 0; i < a->n_units; i++)
-        if (!strcmp(a->units[i].name, name) && a->units[i].amount > 0)
-            return &a->units[i];
-    return NULL;
+    return nrg_attribution_counted(&r->a, name, NRG_GENERATE, NRG_KIND_SPAN);
 }
 
 bool nrg_reading_is_generation(const struct nrg_reading *r)
 {
-    return r->options->configs && r->options->configs[0] && find_unit(&r->a, NRG_UNIT_REQUESTS) &&
-           find_unit(&r->a, NRG_UNIT_GENERATED);
+    return r->options->configs && r->options->configs[0] && find_counted(r, NRG_UNIT_REQUESTS) &&
+           find_counted(r, NRG_UNIT_GENERATED);
 }
 
 /* Calls of generate(), the class of its model, and how certain the sources are. */
@@ -39,7 +36,7 @@ static struct calls find_calls(const struct nrg_reading *r)
     struct calls c = {.model = "", .provenance = r->a.provenance};
     for (size_t i = 0; i < r->a.n_rows; i++) {
         const struct nrg_attribution_row *row = &r->a.rows[i];
-        if (strcmp(row->name, "generate") != 0 || !nrg_row_is(row, NRG_KIND_SPAN))
+        if (strcmp(row->name, NRG_GENERATE) != 0 || !nrg_row_is(row, NRG_KIND_SPAN))
             continue;
         c.n += (double)row->calls;
         c.time_s += row->time_s;
@@ -53,9 +50,10 @@ static struct calls find_calls(const struct nrg_reading *r)
 
 int nrg_reading_generation(struct nrg_reading *r, const char *device)
 {
-    const struct nrg_unit_use *requests = find_unit(&r->a, NRG_UNIT_REQUESTS);
-    const struct nrg_unit_use *made = find_unit(&r->a, NRG_UNIT_GENERATED);
-    const struct nrg_unit_use *input = find_unit(&r->a, NRG_UNIT_INPUT);
+    const struct nrg_unit_use *requests = find_counted(r, NRG_UNIT_REQUESTS);
+    const struct nrg_unit_use *made = find_counted(r, NRG_UNIT_GENERATED);
+    const struct nrg_unit_use *input =
+        nrg_attribution_counted(&r->a, NRG_UNIT_INPUT, NRG_PREFILL, NRG_KIND_PHASE);
     struct calls calls = find_calls(r);
     struct nrg_llm_config config;
     const char *file = nrg_llm_row_config(r->options, calls.model);

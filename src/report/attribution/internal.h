@@ -18,6 +18,10 @@ int nrg_attribution_select(const struct nrg_attribution *a, const struct nrg_att
 int nrg_attribution_table(const struct nrg_attribution_report *report,
                           const struct nrg_attribution_view *view, FILE *out);
 
+/* Joules per step, token and the like: nothing where there are none. */
+int nrg_attribution_per_text(const struct nrg_attribution_report *report,
+                             const struct nrg_attribution_view *view, FILE *out);
+
 /* What a layer log says, layer by layer, and what the layers do not cover. Needs cycles. */
 void nrg_attribution_layers_text(const struct nrg_attribution_report *report,
                                  const struct nrg_attribution_view *view, FILE *out);

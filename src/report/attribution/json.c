@@ -61,20 +61,37 @@ static void add_spread(json_t *o, const struct nrg_unit_spread *s)
     nrg_json_real(o, "median_j", s->median_j);
 }
 
+/* Whose energy was divided, and of a counter, what was counted where. */
+static void add_divided(json_t *o, const struct nrg_unit_use *u)
+{
+    bool counter = !strcmp(u->kind, NRG_KIND_COUNTER);
+    bool phase = !strcmp(u->of_kind, NRG_KIND_PHASE) || !strcmp(u->of_kind, NRG_KIND_EPOCH) ||
+                 !strcmp(u->of_kind, NRG_KIND_STEP);
+    json_object_set_new(o, "of", nrg_json_string(u->of));
+    nrg_json_text(o, "of_kind", u->of_kind);
+    if (counter)
+        nrg_json_text(o, "counted", u->inside ? "inside" : "directly");
+    if (counter && phase)
+        nrg_json_text(o, "phase", u->of);
+}
+
 static json_t *unit_json(const struct nrg_unit_use *u, bool scaled)
 {
     json_t *o = json_object();
     nrg_json_text(o, "name", u->name);
     nrg_json_text(o, "kind", u->kind);
+    add_divided(o, u);
     NRG_JSON_REALS(
-        o, {"amount", u->amount}, {"energy_j", u->energy_j}, {"time_s", u->time_s},
+        o, {"amount", u->amount}, {"energy_j", u->energy_j}, {"low_j", u->low_j},
+        {"high_j", u->high_j}, {"time_s", u->time_s},
         {"energy_per_unit_j", u->energy_j / u->amount}, {"low_per_unit_j", u->low_j / u->amount},
         {"high_per_unit_j", u->high_j / u->amount}, {"time_per_unit_s", u->time_s / u->amount});
     if (scaled)
         NRG_JSON_REALS(o, {"low_per_unit_with_scale_j", u->scaled_low_j / u->amount},
                        {"high_per_unit_with_scale_j", u->scaled_high_j / u->amount});
-    if (u->phase[0])
-        nrg_json_text(o, "phase", u->phase);
+    if (!isnan(u->energy_j))
+        nrg_json_text(o, "provenance", nrg_provenance_name(u->provenance));
+    json_object_set_new(o, "flags", nrg_attribution_flags_json(u->flags));
     if (u->ranks)
         nrg_json_count(o, "ranks", (int64_t)u->ranks);
     add_spread(o, &u->spread);

@@ -109,52 +109,6 @@ static void print_attribution_head(const struct nrg_attribution_report *r,
     fprintf(out, "%s\n\n", st->off);
 }
 
-/* "samples (evaluation)", "epoch (2 ranks)" */
-static void name_unit(const struct nrg_unit_use *u, char *name, size_t size)
-{
-    char clean[64], phase[64];
-    nrg_copy_clean(clean, sizeof clean, u->name, strlen(u->name));
-    nrg_copy_clean(phase, sizeof phase, u->phase, strlen(u->phase));
-    if (u->ranks)
-        snprintf(name, size, "%s (%zu ranks)", clean, u->ranks);
-    else
-        snprintf(name, size, phase[0] ? "%s (%s)" : "%s", clean, phase);
-}
-
-static void print_spread(const struct nrg_unit_use *u, FILE *out)
-{
-    const struct nrg_unit_spread *s = &u->spread;
-    char name[40];
-    if (!s->n)
-        return;
-    nrg_copy_clean(name, 25, u->name, strlen(u->name));
-    fprintf(out, "%s: median %s, middle half %s .. %s", name, nrg_show_energy(s->median_j).text,
-            nrg_show_energy(s->low_j).text, nrg_show_energy(s->high_j).text);
-    if (s->first)
-        fprintf(out, " of %zu\n  first %zu apart%s: %s each", s->n, s->first,
-                s->given ? "" : " (longer than twice the median)",
-                nrg_show_energy(s->first_j / (double)s->first).text);
-    fputc('\n', out);
-}
-
-static void print_units(const struct nrg_attribution *a, const struct nrg_text_style *st, FILE *out)
-{
-    char name[160];
-    if (a->n_units)
-        fprintf(out, "\n%s%-24s %12s %14s %14s %14s%s\n", st->dim, "PER", "ENERGY", "TIME",
-                "HOW MANY", "IN ALL", st->off);
-    for (size_t i = 0; i < a->n_units; i++) {
-        const struct nrg_unit_use *u = &a->units[i];
-        name_unit(u, name, sizeof name);
-        fprintf(out, "%-24.24s %12s %14s %14.0f %14s\n", name,
-                nrg_show_energy(u->energy_j / u->amount).text,
-                nrg_show_seconds(u->time_s / u->amount).text, u->amount,
-                nrg_show_energy(u->energy_j).text);
-    }
-    for (size_t i = 0; i < a->n_units; i++)
-        print_spread(&a->units[i], out);
-}
-
 static void print_notes(const struct nrg_attribution *a, const struct nrg_text_style *st, FILE *out)
 {
     if (!a->n_notes)
@@ -173,7 +127,8 @@ void nrg_attribution_text(const struct nrg_attribution_report *r,
     print_attribution_head(r, &st, out);
     if (nrg_attribution_table(r, view, out))
         fprintf(out, "(out of memory)\n");
-    print_units(r->attribution, &st, out);
+    if (nrg_attribution_per_text(r, view, out))
+        fprintf(out, "(out of memory)\n");
     if (r->waiting && r->waiting->n)
         nrg_waiting_text(r->waiting, &st, view->unicode, out);
     if (r->cycles)

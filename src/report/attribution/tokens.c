@@ -2,19 +2,8 @@
 #include "report/attribution/tokens.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/json/set.h"
-
-static const struct nrg_unit_use *find_unit(const struct nrg_attribution *a, const char *name,
-                                            const char *phase)
-{
-    for (size_t i = 0; i < a->n_units; i++)
-        if (!strcmp(a->units[i].name, name) && !strcmp(a->units[i].phase, phase) &&
-            a->units[i].amount > 0)
-            return &a->units[i];
-    return NULL;
-}
 
 /* `what` is what the joules are divided by. */
 static void add_ratio(json_t *llm, const char *key, const struct nrg_unit_use *u, const char *what,
@@ -76,15 +65,19 @@ static void add_idle_share(json_t *llm, const struct nrg_attribution *a)
 
 json_t *nrg_tokens_json(const struct nrg_attribution *a)
 {
-    const struct nrg_unit_use *requests = find_unit(a, NRG_UNIT_REQUESTS, "");
-    const struct nrg_unit_use *made = find_unit(a, NRG_UNIT_GENERATED, "");
+    const struct nrg_unit_use *requests =
+        nrg_attribution_counted(a, NRG_UNIT_REQUESTS, NRG_GENERATE, NRG_KIND_SPAN);
+    const struct nrg_unit_use *made =
+        nrg_attribution_counted(a, NRG_UNIT_GENERATED, NRG_GENERATE, NRG_KIND_SPAN);
     bool scaled = !isnan(a->scale.low);
     if (!requests || !made)
         return NULL;
     json_t *llm = json_object();
-    add_ratio(llm, "j_per_input_token", find_unit(a, NRG_UNIT_INPUT, "prefill"),
+    add_ratio(llm, "j_per_input_token",
+              nrg_attribution_counted(a, NRG_UNIT_INPUT, NRG_PREFILL, NRG_KIND_PHASE),
               "tokens of prompts, without padding; joules of the prefill", scaled);
-    add_ratio(llm, "j_per_output_token", find_unit(a, NRG_UNIT_OUTPUT, "decode"),
+    add_ratio(llm, "j_per_output_token",
+              nrg_attribution_counted(a, NRG_UNIT_OUTPUT, NRG_DECODE, NRG_KIND_PHASE),
               "generated tokens after the first of each sequence; joules of the decode", scaled);
     add_ratio(llm, "j_per_request", requests, "sequences; all joules of generate()", scaled);
     add_tokens_per_joule(llm, made, scaled);

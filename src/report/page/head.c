@@ -40,7 +40,11 @@ static json_t *units_json(const struct nrg_attribution *a)
         json_t *o = json_object();
         json_object_set_new(o, "name", nrg_json_string(u->name));
         nrg_json_text(o, "kind", u->kind);
-        nrg_json_text(o, "phase", u->phase);
+        json_object_set_new(o, "of", nrg_json_string(u->of));
+        nrg_json_text(o, "of_kind", u->of_kind);
+        if (!isnan(u->energy_j))
+            nrg_json_text(o, "provenance", nrg_provenance_name(u->provenance));
+        json_object_set_new(o, "flags", nrg_attribution_flags_json(u->flags));
         NRG_JSON_REALS(o, {"amount", u->amount}, {"energy_j", u->energy_j}, {"low_j", u->low_j},
                        {"high_j", u->high_j}, {"time_s", u->time_s});
         if (!isnan(a->scale.low))
