@@ -29,6 +29,7 @@ class Table(List[Dict[str, Any]]):
     unattributed_j = None  # type: Optional[float]
     idle_j = None  # type: Optional[float]
     scale = None  # type: Optional[Dict[str, Any]]  # of an estimate: "low", "high", "why", "domains"
+    per = []  # type: List[Dict[str, Any]]  # joules per step, token and the like: "name", "of", "amount", "energy_per_unit_j"
     document = None  # type: Any  # the whole of what nrg attribute said
 
     def to_pandas(self):
@@ -103,7 +104,10 @@ class Run:
         their names: lag="none", idle="share", domain=["package-0", "dram-0"]. What could not be
         given to any row is the list's `unattributed_j`, the idle machine's part its `idle_j`, the
         whole its `total_j`. `scale` is the factor that all rows of an estimate have in common:
-        low_j and high_j leave it out, low_with_scale_j and high_with_scale_j have it.
+        low_j and high_j leave it out, low_with_scale_j and high_with_scale_j have it. `per` has
+        joules per step and per what was counted: "name" of that, "of" which spans the energy is,
+        "amount", "energy_j", "energy_per_unit_j" with its interval. per="tokens/outer" asks for
+        another divisor.
         """
         self._readable()
         arguments = ["attribute", "--json", "--by", by, "--method", method]
@@ -120,6 +124,7 @@ class Run:
         table.unattributed_j = document.get("unattributed_j")
         table.idle_j = document.get("idle_j")
         table.scale = document.get("scale")
+        table.per = document.get("per", [])
         table.document = document
         return table
 

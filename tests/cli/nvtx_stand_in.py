@@ -83,8 +83,8 @@ class Nvtx:
     def end(self, domain, number):
         self.call(CORE2, 3, None, (VOID, domain), (ctypes.c_uint64, number))
 
-    def mark(self, domain, text):
-        self.call(CORE2, 1, None, (VOID, domain), (VOID, self.event(text)))
+    def mark(self, domain, text, **more):
+        self.call(CORE2, 1, None, (VOID, domain), (VOID, self.event(text, **more)))
 
 
 def nested(nvtx):
@@ -102,6 +102,22 @@ def nested(nvtx):
     assert nvtx.call(CORE, 9, ctypes.c_int, (ctypes.c_char_p, b"plain")) == 0
     assert nvtx.call(CORE, 11, ctypes.c_int) == 0
     assert nvtx.pop(train) < 0
+
+
+def counted(nvtx):
+    """outer { A; B with a payload; a mark with one }, and a range that is started."""
+    nvtx.category(None, 7, b"tokens")
+    nvtx.push(None, b"outer")
+    nvtx.push(None, b"A")
+    nvtx.pop(None)
+    nvtx.push(None, b"B", category=7, payload=1000)
+    nvtx.mark(None, b"token", category=7, payload=5)
+    nvtx.pop(None)
+    nvtx.mark(None, b"done", category=7, payload=3)
+    started = nvtx.start(None, b"S", payload=11)
+    nvtx.end(None, started)
+    nvtx.pop(None)
+    nvtx.mark(None, b"bare", category=7, payload=2)
 
 
 def crossing(nvtx):

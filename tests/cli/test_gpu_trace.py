@@ -486,6 +486,14 @@ class Nvtx(Trace):
         got = json.loads(self.run_nrg("attribute", "--json", recording).stdout)
         self.assertEqual([(u["name"], u["amount"], u["of"]) for u in got["per"]], [("tokens", 128, "step")])
 
+    def test_payloads_belong_to_the_innermost_range(self):
+        recording, _ = self.scene("counted")
+        got = json.loads(self.run_nrg("attribute", "--json", "--per", "tokens/outer", recording).stdout)
+        self.assertEqual([(u["name"], u["of"], u["counted"], u["amount"]) for u in got["per"]],
+                         [("S", "S", "directly", 11), ("tokens", "B", "directly", 1005), ("tokens", "outer", "directly", 3),
+                          ("tokens", got["per"][3]["of"], "directly", 2), ("tokens", "outer", "inside", 1008)])
+        self.assertIn(got["per"][3]["of_kind"], ("program", "machine"))  # in no range
+
     def test_ranges_that_do_not_nest(self):
         _, spans = self.scene("crossing")
         times = collections.defaultdict(list)

@@ -19,6 +19,7 @@ import subprocess
 import unittest
 import xml.etree.ElementTree
 
+from spans_file import Spans
 from test_predict_against import GRAPH, Against
 from web import CHROMIUM, WEB, MadeCase, node_problem
 
@@ -77,6 +78,20 @@ class Data(PageCase):
         self.assertAlmostEqual(sum(a["domain_buckets"][0::6]), doc["total_j"], places=8)
         self.assertEqual(len(a["span_row"]), doc["spans"])
         self.assertEqual(head["buckets"]["duration_ns"], 2 * 10**9)
+
+    def test_what_is_divided_by_what(self):
+        """A card says whose joules were divided by what was counted where."""
+        spans = Spans()
+        spans.span(0.1, 1.9, "outer", "phase", inside=[(0.2, 0.6, "A"), dict(begin_s=1.1, end_s=1.6, text="B", counts=[("tokens", 1000)])])
+        path = self.imported([10] * 100 + [20] * 101)
+        spans.write(path)
+        (head, _), = blobs(self.page(path)[1])
+        unit, = head["attribution"]["per"]
+        self.assertEqual((unit["name"], unit["of"], unit["of_kind"], unit["amount"]), ("tokens", "B", "span", 1000))
+        shown, = json.loads(self.nrg("attribute", "--json", path).stdout)["per"]
+        self.assertEqual((unit["provenance"], unit["flags"]), (shown["provenance"], shown["flags"]))
+        for key in ("energy_j", "low_j", "high_j"):
+            self.assertAlmostEqual(unit[key], shown[key], places=8, msg=key)
 
     def test_series_and_gaps(self):
         path = self.imported([10] * 50 + [20] * 51, 0.02)

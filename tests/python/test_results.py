@@ -23,7 +23,7 @@ STAND_IN = """\
     *garbage*) echo "no json"; exit 0 ;;
     *silent*) exit 3 ;;
     esac
-    printf '{"rows": [{"name": "a", "energy_j": 1.5}, {"name": "b"}], "total_j": 4.0, "unattributed_j": 2.5, "scale": {"low": 0.5}, "arguments": "%s"}' "$*"
+    printf '{"rows": [{"name": "a", "energy_j": 1.5}, {"name": "b"}], "total_j": 4.0, "unattributed_j": 2.5, "per": [{"name": "tokens", "of": "a"}], "scale": {"low": 0.5}, "arguments": "%s"}' "$*"
 """
 
 
@@ -97,10 +97,10 @@ class Program(Case):
             run = nrg._results.Run("-run.nrg")
             table = run.table("module", method="regress", lag="none", top_n=5, domain=["a", "b"], forward=True, other=False, more=None)
             print(table.document["arguments"])
-            print(table == [{"name": "a", "energy_j": 1.5}, {"name": "b"}], table.total_j, table.unattributed_j, table.scale)
+            print(table == [{"name": "a", "energy_j": 1.5}, {"name": "b"}], table.total_j, table.unattributed_j, table.scale, table.per)
         """, NRG_BIN=self.program)
         self.assertEqual(done.stdout, "attribute --json --by module --method regress --lag=none --top-n=5 --domain=a --domain=b --forward ./-run.nrg\n"
-                                      "True 4.0 2.5 {'low': 0.5}\n")
+                                      "True 4.0 2.5 {'low': 0.5} [{'name': 'tokens', 'of': 'a'}]\n")
 
     def test_the_program_speaks_for_itself(self):
         done = self.python("""

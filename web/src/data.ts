@@ -29,13 +29,17 @@ export interface Note {
 export interface Unit {
   name: string;
   kind: string;
-  phase?: string;
+  /** Whose energy is divided: a class of spans, the program or the machine. */
+  of: string;
+  of_kind: string;
   amount: number;
   energy_j?: number;
   low_j?: number;
   high_j?: number;
   low_with_scale_j?: number;
   high_with_scale_j?: number;
+  provenance?: string;
+  flags: string[];
 }
 
 export interface Channel {

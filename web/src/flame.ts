@@ -1,7 +1,7 @@
 // The flame graph, or icicle: width is joules (or seconds), a box fades with its interval and is hatched where it is not resolved.
 import { choice, el, savers } from "./dom";
 import { count, interval, joules, percent, seconds, unit, watts } from "./format";
-import { from, of_row, of_rows, scale_note } from "./how";
+import { from, of_row, of_rows, one, scale_note } from "./how";
 import { Picture, type Pen, SET, colours, ink_on } from "./pen";
 import { unresolved } from "./range";
 import type { State } from "./state";
@@ -18,9 +18,6 @@ interface Placed {
   w: number;
   depth: number;
 }
-
-/** "token" of "tokens". */
-export const one = (counter: string) => counter.replace(/s$/, "");
 
 const mix = (t: number, from: [number, number, number], to: [number, number, number]) =>
   `#${from.map((f, i) => Math.round(f + (to[i] - f) * Math.max(0, Math.min(1, t || 0))).toString(16).padStart(2, "0")).join("")}`;
@@ -61,7 +58,7 @@ export class Flame {
     });
     c.addEventListener("keydown", (e) => this.key(e));
     const compare: [string, string][] = state.runs.length > 1 && state.index > 0 ? [["difference", "difference to the first run"]] : [];
-    const count_choice: [string, string][] = state.run.head.counters.length ? [["count", `joules per ${one(state.run.head.counters[0])}`]] : [];
+    const count_choice: [string, string][] = state.run.head.counters.length ? [["count", `joules per ${one(state.run.head.counters[0])} inside`]] : [];
     this.element = el("div", { class: "flame" },
       el("div", { class: "bar" },
         choice("boxes", [...(has_modules(state.run) ? [["modules", "module tree"] as [string, string]] : []), ["calls", "call tree"], ["kinds", "operators by kind"]], this.shape, (v) => { this.shape = v as Shape; this.make(); }),
@@ -154,7 +151,7 @@ export class Flame {
     return b.row >= 0 && this.shape !== "modules" ? this.state.run.array.row_macs[b.row] * b.calls : Number.NaN;
   }
 
-  /** Joules per token, or what the first counter counts; of the whole run, because counts are not known by time. */
+  /** Joules of the box per token that was counted while it was open, or what the first counter counts; of the whole run, because counts are not known by time. */
   private per_count(b: Box): number {
     const run = this.state.run;
     const amount = b.row >= 0 ? run.array.row_counts[b.row] : Number.NaN;
@@ -214,7 +211,7 @@ export class Flame {
     const macs = this.macs(b);
     if (macs > 0) parts.push(`${unit(b.energy_j / macs, "J")} per MAC`);
     const per = this.per_count(b);
-    if (per > 0) parts.push(`${joules(per)} per ${one(this.state.run.head.counters[0])}`);
+    if (per > 0) parts.push(`${joules(per)} per ${one(this.state.run.head.counters[0])} counted inside`);
     if (this.paint_by === "difference" && b.row >= 0) parts.push(this.change(b));
     const head = this.state.run.head;
     if (this.is_of_rows(b) && scale_note(head)) parts.push(scale_note(head));

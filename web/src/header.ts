@@ -2,7 +2,7 @@
 import type { Head, Note, ReportDomain, Run, Unit } from "./data";
 import { el } from "./dom";
 import { bytes, count, digits, interval, joules, percent, seconds, watts } from "./format";
-import { cell, from, of_rows, scale_note, scale_of, source } from "./how";
+import { cell, from, of_rows, per_title, scale_note, scale_of, source } from "./how";
 import { type Range, peak_of } from "./range";
 
 type Below = string | Node | null | undefined | false;
@@ -28,11 +28,13 @@ function program_card(head: Head): HTMLElement | null {
 }
 
 function unit_card(head: Head, u: Unit): HTMLElement {
-  const name = `${u.kind === "counter" ? u.name.replace(/s$/, "") : u.kind}`;
+  const counted = u.kind === "counter";
   const per = (x?: number) => (x ?? Number.NaN) / u.amount;
-  const scaled = scale_of(head) ? `; with the estimate's scale, common to all rows, ${interval(per(u.low_with_scale_j), per(u.high_with_scale_j))}` : "";
-  return card(`per ${name}${u.phase ? `, ${u.phase}` : ""}`, joules(per(u.energy_j)), from(head.attribution.provenance), `energy of ${u.name} (${of_rows(head)}) over ${count(u.amount)}${scaled}`,
-    Number.isFinite(per(u.low_j)) && interval(per(u.low_j), per(u.high_j)), scale_note(head), `${count(u.amount)} in all`);
+  const whole = u.of_kind === "program" || u.of_kind === "machine";
+  const scaled = scale_of(head) && !whole ? `; with the estimate's scale, common to all rows, ${interval(per(u.low_with_scale_j), per(u.high_with_scale_j))}` : "";
+  const where = counted ? ` ${u.name} counted ${whole ? "outside of all spans" : "directly in it"}` : "";
+  return card(per_title(u), joules(per(u.energy_j)), from(u.provenance ?? head.attribution.provenance), `energy of ${u.of} (${of_rows(head)}) over ${count(u.amount)}${where}${scaled}`,
+    Number.isFinite(per(u.low_j)) && interval(per(u.low_j), per(u.high_j)), u.flags.join(", "), whole ? false : scale_note(head), `${count(u.amount)} in all`);
 }
 
 function cards(run: Run, whole: Range): HTMLElement {

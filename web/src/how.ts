@@ -1,5 +1,5 @@
 // How numbers were made: the word that stands beside them, and what is said on hover.
-import type { Head, Run } from "./data";
+import type { Head, Run, Unit } from "./data";
 import { el } from "./dom";
 
 const WORDS: Record<string, string> = {
@@ -30,3 +30,9 @@ export const scale_note = (head: Head) => (scale_of(head) ? `${scale_of(head)}: 
 export const of_row = (run: Run, i: number) => `${run.head.strings[run.array.row_provenance[i]]}, by ${run.head.strings[run.array.row_method[i]]}`;
 
 export const of_rows = (head: Head) => `${head.attribution.provenance}, by ${head.attribution.method}`;
+
+/** "token" of "tokens". */
+export const one = (counter: string) => counter.replace(/s$/, "");
+
+/** What is divided by what: "per token of decode", "per step". */
+export const per_title = (u: Unit) => (u.kind === "counter" ? `per ${one(u.name)} of ${u.of}` : `per ${u.kind}`);

@@ -1,8 +1,7 @@
 // The rows as a table that sorts, with a bar for the energy and a whisker for its interval. The same numbers as the flame graph, for everybody.
 import { el, savers } from "./dom";
-import { one } from "./flame";
 import { count, interval, joules, percent, plus_minus, seconds, unit, watts } from "./format";
-import { cell, of_row, scale_note, scale_of, source } from "./how";
+import { cell, of_row, one, scale_note, scale_of, source } from "./how";
 import { unresolved, with_scale } from "./range";
 import type { State } from "./state";
 
@@ -47,7 +46,7 @@ export class Table {
       { title: "kind", value: (i) => run.kind(i), show: (i) => run.kind(i), how: () => "" },
     ];
     if (run.head.counters.length)
-      this.columns.push({ title: `per ${one(run.head.counters[0])}`, ...n((i) => (run.array.row_counts[i] > 0 ? run.array.row_energy_j[i] / run.array.row_counts[i] : Number.NaN), joules, null), how: over("what was counted in the whole run") });
+      this.columns.push({ title: `per ${one(run.head.counters[0])} inside`, ...n((i) => (run.array.row_counts[i] > 0 ? run.array.row_energy_j[i] / run.array.row_counts[i] : Number.NaN), joules, null), how: over(`${run.head.counters[0]} that were counted while it was open, in the whole run`) });
     if (run.array.row_macs.some((x) => x > 0))
       this.columns.push({ title: "per MAC", ...n((i) => r().all_j[i] / (run.array.row_macs[i] * r().calls[i]), (x) => unit(x, "J"), null), how: over("the model's multiplications") });
     for (const [k, c] of this.columns.entries())

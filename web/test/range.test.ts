@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { edge_s, nearest_edge, parse } from "../src/data";
 import { digits, plus_minus } from "../src/format";
+import { per_title } from "../src/how";
 import { Together, domain_sum, mean_w, peak_of, range_of, row_end } from "../src/range";
 import { labels_of, path_of, tree_of } from "../src/tree";
 import { type Group, shares } from "../src/why";
@@ -202,5 +203,14 @@ describe("why", () => {
     const better = shares({ ...g, energy_j: 3 }, machine, 0);
     expect([better.compute_j, better.traffic_j, better.rest_j]).toEqual([2, 1, 0]);
     for (const s of [shares(g, undefined, 0), shares({ ...g, macs: nan }, machine, 0)]) expect([s.compute_j, s.traffic_j, s.rest_j]).toEqual([nan, nan, 10]);
+  });
+});
+
+describe("joules per unit", () => {
+  const unit = { amount: 10, flags: [] };
+  test("the title names what is divided by what", () => {
+    expect(per_title({ ...unit, name: "tokens", kind: "counter", of: "decode", of_kind: "phase" })).toBe("per token of decode");
+    expect(per_title({ ...unit, name: "tokens", kind: "counter", of: "this program", of_kind: "program" })).toBe("per token of this program");
+    expect(per_title({ ...unit, name: "train_step", kind: "step", of: "train_step", of_kind: "step" })).toBe("per step");
   });
 });
