@@ -280,12 +280,17 @@ static inline void begin_span(struct thread_spans *t, uint32_t name, bool number
     publish_head(t);
 }
 
+static inline bool is_written(const struct thread_spans *t, unsigned level)
+{
+    return level < MAX_DEPTH && t->written[level / 64] >> level % 64 & 1;
+}
+
 static inline void end_span(struct thread_spans *t)
 {
     if (UNLIKELY(!t->depth))
         return;
     unsigned level = --t->depth;
-    if (UNLIKELY(level >= MAX_DEPTH || !(t->written[level / 64] >> level % 64 & 1)))
+    if (UNLIKELY(!is_written(t, level)))
         return;
     t->recorded--;
     uint64_t clock = read_clock(t);
@@ -452,6 +457,17 @@ static inline bool may_put(struct thread_spans *t, uint32_t name)
     return may_put_records(t, name, 2);
 }
 
+/* A count belongs to the innermost span. Where that was dropped, the span around it must not have
+ * it: both are missing together. */
+static inline bool may_count(struct thread_spans *t, uint32_t name)
+{
+    if (LIKELY(!t->depth || is_written(t, t->depth - 1)))
+        return may_put(t, name);
+    if (name && is_listening(t))
+        count_dropped(t);
+    return false;
+}
+
 static uint32_t track_number(const char *track, const char *domain)
 {
     struct nrg_known_name known;
@@ -521,14 +537,14 @@ void nrg_count_add(const char *name, int64_t amount)
 {
     struct thread_spans *t = current_thread();
     uint32_t number = t ? number_of(t, name, count_kind) : 0;
-    if (number && may_put(t, number))
+    if (number && may_count(t, number))
         put_with_value(t, read_clock(t), NRG_RING_COUNT, number, amount, 0);
 }
 
 void nrg_count_add_name(uint32_t name, int64_t amount)
 {
     struct thread_spans *t = current_thread();
-    if (t && may_put(t, name))
+    if (t && may_count(t, name))
         put_with_value(t, read_clock(t), NRG_RING_COUNT, name, amount, 0);
 }
 

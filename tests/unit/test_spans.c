@@ -299,6 +299,34 @@ static void test_full_ring_drops_whole_spans(void **state)
     bench_release(&b);
 }
 
+/* A count in a dropped span is not one of the span around it. */
+static void test_counts_of_dropped_spans_are_dropped(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    bench_begin(&b, true);
+    uint32_t name = nrg_name_intern("inner", NULL, NULL);
+    nrg_span_begin("outer");
+    for (int i = 0; i < 40000; i++) {
+        nrg_span_begin_name(name);
+        nrg_span_end();
+    }
+    nrg_span_begin_name(name); /* dropped: the ring is full */
+    bench_step(&b);
+    nrg_count_add("c", 1); /* there is room again */
+    nrg_count_add_name(nrg_name_intern("c", "counter", NULL), 1);
+    nrg_span_end();
+    nrg_count_add("c", 1); /* of the outer one */
+    nrg_span_end();
+    nrg_count_add("c", 1);
+    bench_end(&b);
+    size_t spans = bench_count(&b, BENCH_SPANS, 0, NRG_SPAN_BEGIN);
+    assert_int_equal(bench_check(&b), 0);
+    assert_int_equal(bench_count(&b, BENCH_SPANS, 0, NRG_SPAN_COUNT), 2);
+    assert_int_equal(spans + b.totals.dropped, 40002 + 2);
+    bench_release(&b);
+}
+
 static void test_depth_beyond_all_reason(void **state)
 {
     (void)state;
@@ -613,6 +641,7 @@ int main(void)
         cmocka_unit_test(test_cpu_times_at_the_edges_of_long_spans),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_full_ring_drops_whole_spans),
+        cmocka_unit_test(test_counts_of_dropped_spans_are_dropped),
         cmocka_unit_test(test_depth_beyond_all_reason),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_slots_come_free),
