@@ -168,6 +168,22 @@ class Asked(Case):
         text = self.run_attribute("--per", "tokens/outer", self.path("run.nrg")).stdout.decode()
         self.assertRegex(text, r"(?m)^tokens inside of outer ")
 
+    def test_beside_what_else_is_attributed(self):
+        """Waiting of GPUs and single steps are attributions of their own, in which nothing was counted."""
+        spans = Spans()
+        gpu = spans.track("GPU 0 stream 7", "gpu", domain="VDD_IN")
+        for i in range(6):
+            at = 0.2 + 0.25 * i
+            spans.span(at, at + 0.2, "step", "step", number=i, inside=[dict(begin_s=at + 0.05, end_s=at + 0.15, text="net", counts=[("tokens", 4)])])
+        for i in range(6):
+            spans.span(0.25 + 0.25 * i, 0.35 + 0.25 * i, "gemm", "kernel", track=gpu)
+        path = self.recording(spans)
+        for method in ("auto", "integrate", "nearest", "window"):
+            for by in ("path", "step"):
+                got = self.attribute(path, "--method", method, "--by", by, "--per", "tokens/step")
+                self.assertEqual([(u["name"], u["of"], u["amount"]) for u in got["per"]], [("step", "step", 6), ("tokens", "net", 24), ("tokens", "step", 24)])
+                self.assertEqual("waiting" in got, True)
+
     def test_the_whole_program(self):
         got = self.per(self.nested(), "--per", "tokens")
         self.assert_per(got["tokens", "the machine", "inside"], 1000, 30.05)

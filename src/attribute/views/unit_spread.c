@@ -197,6 +197,7 @@ int nrg_attribution_spread(struct nrg_attribution *a, struct nrg_recording *reco
         return spread_units(a, &memory->steps, skip) ? nrg_fail(err, -ENOMEM, NULL, "out of memory")
                                                      : 0;
     how.by = NRG_BY_STEP;
+    how.per = NULL;
     int rc = nrg_attribution_make(&apart, recording, &how, err);
     if (rc)
         return rc;

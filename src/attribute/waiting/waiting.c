@@ -269,6 +269,7 @@ static int make_from_states(struct nrg_waiting *w, struct nrg_states *states,
     how.idle_w = NAN;
     how.buckets = 0;
     how.before = whole;
+    how.per = NULL;
     if (nrg_method_reads(how.method) || how.method == NRG_METHOD_CPU_TIME)
         how.method = NRG_METHOD_AUTO;
     how.domains = wanted_domains(&memory, states, whole);
