@@ -101,14 +101,22 @@ void nrg_compare_facts(struct nrg_compare_side *side, struct nrg_compare_run *ru
     run->facts[NRG_FACT_PARAMETERS] = parameters_of(side, recording);
 }
 
+/* What was counted in all, wherever: the spans may have other names on the other side. */
 void nrg_compare_work(struct nrg_compare_side *side, struct nrg_compare_run *run,
                       const struct nrg_attribution *a)
 {
     struct nrg_str text = {0};
-    for (size_t i = 0; i < a->n_units; i++)
-        if (!strcmp(a->units[i].kind, NRG_KIND_COUNTER))
-            nrg_str_addf(&text, "%s%.0f %s in %s", text.len ? ", " : "", a->units[i].amount,
-                         a->units[i].name, a->units[i].of);
+    double amount = 0;
+    for (size_t i = 0; i < a->n_units; i++) {
+        const struct nrg_unit_use *u = &a->units[i], *next = i + 1 < a->n_units ? u + 1 : NULL;
+        if (strcmp(u->kind, NRG_KIND_COUNTER) != 0)
+            continue;
+        amount += u->amount;
+        if (next && !strcmp(next->name, u->name)) /* they are in order of their names */
+            continue;
+        nrg_str_addf(&text, "%s%.0f %s", text.len ? ", " : "", amount, u->name);
+        amount = 0;
+    }
     run->facts[NRG_FACT_WORK] = keep_built(side, &text);
 }
 

@@ -76,6 +76,16 @@ class NotWhole(Sides):
         self.assertTrue(any("work that was counted differs: 40 tokens" in w and "80 tokens" in w for w in got["warnings"]))
         self.assertIn("only in A: module net.old", self.compare(*a, "--", *b).stdout)
 
+    def test_the_same_work_in_spans_of_other_names(self):
+        a, b = self.sides(2, 1.0)
+        for i, path in enumerate(a + b):
+            spans = Spans()
+            at = (T0 - BEGIN).total_seconds() + 60 * (2 * (i % 2) + (path in b))
+            for n in (1, 2):
+                spans.span(at + 5 * n, at + 5 * n + 4, f"{path in b} {n}", counts=[("tokens", 20), ("samples", n)])
+            spans.write(path)
+        self.assertFalse([w for w in self.json(*a, "--", *b)["warnings"] if "counted" in w])
+
 
 class OtherCircumstances(Sides):
     def test_what_the_machine_was_set_to(self):
