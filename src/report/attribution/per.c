@@ -12,6 +12,8 @@
 
 #define MAX_SHOWN 24
 #define MAX_NAME  44
+#define COLUMNS   66 /* without the sum, which is left out where there is no room for it */
+#define SUM       13
 
 /* "step", "epoch (2 ranks)", "tokens of decode", "tokens inside of epoch" */
 static int name_unit(const struct nrg_unit_use *u, bool unicode, struct nrg_str *out)
@@ -59,6 +61,11 @@ static void print_spread(const struct nrg_unit_use *u, FILE *out)
     fputc('\n', out);
 }
 
+static bool has_sum(const struct nrg_attribution_view *view, int width)
+{
+    return !view->width || (unsigned)width + COLUMNS + SUM <= view->width;
+}
+
 static int print_unit(const struct nrg_unit_use *u, const struct nrg_attribution_view *view,
                       int width, FILE *out)
 {
@@ -72,8 +79,9 @@ static int print_unit(const struct nrg_unit_use *u, const struct nrg_attribution
         fprintf(out, " %12s ", nrg_show_energy(u->energy_j / u->amount).text);
         nrg_text_right(out, nrg_show_interval(u->low_j / u->amount, u->high_j / u->amount).text,
                        25);
-        fprintf(out, " %12s %12.0f %12s", nrg_show_seconds(u->time_s / u->amount).text, u->amount,
-                nrg_show_energy(u->energy_j).text);
+        fprintf(out, " %12s %12.0f", nrg_show_seconds(u->time_s / u->amount).text, u->amount);
+        if (has_sum(view, width))
+            fprintf(out, " %12s", nrg_show_energy(u->energy_j).text);
         if (note.len)
             fprintf(out, "  %s%s%s", u->flags & NRG_ROW_UNRESOLVED ? st.warn : st.dim, note.text,
                     st.off);
@@ -108,8 +116,8 @@ int nrg_attribution_per_text(const struct nrg_attribution_report *r,
         return rc;
     char band[24];
     snprintf(band, sizeof band, "%g %%", 100 * r->confidence);
-    fprintf(out, "\n%s%-*s %12s %25s %12s %12s %12s%s\n", st.dim, width, "PER", "ENERGY", band,
-            "TIME", "HOW MANY", "IN ALL", st.off);
+    fprintf(out, "\n%s%-*s %12s %25s %12s %12s%s%s\n", st.dim, width, "PER", "ENERGY", band, "TIME",
+            "HOW MANY", has_sum(view, width) ? "       IN ALL" : "", st.off);
     for (size_t i = 0; !rc && i < a->n_units && i < MAX_SHOWN; i++)
         rc = print_unit(&a->units[i], view, width, out);
     if (a->n_units > MAX_SHOWN)
