@@ -89,6 +89,20 @@ static void set_rest(struct nrg_engine *e, const double *rows_j)
     }
 }
 
+/* Ends of intervals that are added up may reach beyond what there was. Single readings that stand
+ * for a span (nearest, window) are a rule of the user's, with a sum of their own. */
+static void bound_rows(struct nrg_attribution *a)
+{
+    for (size_t i = 0; i < a->n_rows; i++) {
+        struct nrg_attribution_row *row = &a->rows[i];
+        double *const ends[] = {&row->high_j, &row->scaled_high_j, &row->self_high_j,
+                                &row->self_scaled_high_j};
+        for (size_t k = 0; k < sizeof ends / sizeof *ends && !nrg_method_reads(row->method); k++)
+            if (*ends[k] > a->total_high_j)
+                *ends[k] = fmax(a->total_high_j, row->energy_j);
+    }
+}
+
 static int make_result(struct nrg_engine *e)
 {
     struct nrg_attribution *a = e->out;
@@ -104,9 +118,10 @@ static int make_result(struct nrg_engine *e)
     sum_scales(a);
     nrg_note_all(e);
     a->buckets = view.buckets;
-    if (!e->options->has_range)
-        return nrg_units_make(e);
-    return nrg_range_restrict(a, &memory->arena);
+    if (e->options->has_range)
+        return nrg_range_restrict(a, &memory->arena);
+    bound_rows(a);
+    return nrg_units_make(e);
 }
 
 int nrg_attribution_of(struct nrg_attribution *a, struct nrg_recording *recording,

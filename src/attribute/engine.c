@@ -180,6 +180,8 @@ int nrg_engine_run(struct nrg_engine *e)
         nrg_measured_finish(e, &memory->steps);
     if (!rc)
         rc = nrg_singles_settle(e);
+    if (!rc)
+        nrg_rows_within_total(e);
     if (!rc && e->buckets)
         nrg_buckets_finish(e);
     return rc;

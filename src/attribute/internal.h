@@ -332,6 +332,8 @@ int nrg_divide_intervals(struct nrg_engine *engine);
 /* singles.c: no single step has less than nothing. After all that gives rows their energy. -ENOMEM
  */
 int nrg_singles_settle(struct nrg_engine *engine);
+/* within_total.c: after it, rows of a domain have no more than its total. */
+void nrg_rows_within_total(struct nrg_engine *engine);
 
 /* A stretch that lasts longer is not counted as a call: all that it uses goes by time. */
 #define NRG_CALL_NS (2 * NRG_NS_PER_S)

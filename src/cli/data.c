@@ -65,7 +65,8 @@ int nrg_data_read(struct nrg_cli *cli, const struct nrg_data_options *o, int arg
                                        .idle = (enum nrg_idle_mode)o->idle,
                                        .graph = o->graph,
                                        .tasks = o->tasks,
-                                       .configs = o->configs.items};
+                                       .configs = o->configs.items,
+                                       .exclude = o->exclude.items};
     struct nrg_error err;
     nrg_dataset_init(set);
     int rc = 0;
@@ -73,6 +74,8 @@ int nrg_data_read(struct nrg_cli *cli, const struct nrg_data_options *o, int arg
         return nrg_usage(cli, "which data? nrg %s FILE or FOLDER", cli->command->name);
     for (int i = 0; !rc && i < argc; i++)
         rc = nrg_dataset_read(set, argv[i], &options, &err);
+    if (!rc)
+        rc = nrg_dataset_choose(set, &options, &err);
     if (!rc)
         rc = nrg_dataset_finish(set, &err);
     if (!rc && !any_devices)

@@ -31,7 +31,7 @@ extern const struct nrg_choice nrg_feature_sets[];
      offsetof(type, field.graph)},                                                                 \
     {"idle", 0, NRG_OPT_CHOICE(nrg_data_idle_rules), "WORD", "idle energy of recordings: ",        \
      offsetof(type, field.idle)},                                                                  \
-    {"exclude", 0, NRG_OPT_LIST, "MODEL", "leave a model out; may be repeated",                    \
+    {"exclude", 0, NRG_OPT_LIST, "MODEL", "leave a model out, by nrg's or the file's name; repeatable", \
      offsetof(type, field.exclude)},                                                               \
     {"task", 0, NRG_OPT_STRING, "NAME,NAME", "of language models: rows of these tasks alone",      \
      offsetof(type, field.tasks)},                                                                 \

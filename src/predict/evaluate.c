@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "predict/dataset/read.h"
 #include "predict/kinds.h"
 #include "predict/physical/interval.h"
 
@@ -129,15 +130,26 @@ static void find_apart(struct run *r, const struct spans *spans)
     }
 }
 
-static bool has_item(const char *list, const char *name)
+/* Puts the models of "NAME=MODEL,MODEL" into that family; each must be in the data. */
+static int name_family(struct run *r, const char *family)
 {
-    size_t len = strlen(name);
-    for (const char *p = list; p; p = strchr(p, ',')) {
-        p += *p == ',';
-        if (!strncmp(p, name, len) && (!p[len] || p[len] == ','))
-            return true;
+    const char *p = strchr(family, '=');
+    char name[200];
+    if (!p)
+        return nrg_fail(r->err, -EINVAL, "--family", "wants NAME=MODEL,MODEL, not '%s'", family);
+    while (*p) {
+        size_t len = strcspn(++p, ",");
+        nrg_copy_clean(name, sizeof name, p, len);
+        const char *model = nrg_dataset_model(r->set, name);
+        if (!model)
+            return nrg_fail(r->err, -EINVAL, "--family", "no model of the data is called '%s'",
+                            name);
+        for (size_t m = 0; m < r->models.n; m++)
+            if (r->models.names[m] == model)
+                r->of_model[m].family = family;
+        p += len;
     }
-    return false;
+    return 0;
 }
 
 /* By the user's lists, else by the kind of operator that does most of the work. */
@@ -152,24 +164,19 @@ static int find_families(struct run *r, const struct spans *spans)
             most = spans->items[s].total;
             r->of_model[m].family = spans->items[s].group;
         }
-        const char *const *families = r->options->families;
-        for (size_t f = 0; families && families[f]; f++) {
-            const char *equals = strchr(families[f], '=');
-            if (!equals)
-                return nrg_fail(r->err, -EINVAL, "--family", "wants NAME=MODEL,MODEL, not '%s'",
-                                families[f]);
-            if (has_item(equals + 1, r->models.names[m]))
-                r->of_model[m].family = families[f];
-        }
     }
-    return 0;
+    const char *const *families = r->options->families;
+    int rc = 0;
+    for (size_t f = 0; !rc && families && families[f]; f++)
+        rc = name_family(r, families[f]);
+    return rc;
 }
 
 static int sort_models(struct run *r)
 {
     struct spans spans = {0};
     for (size_t m = 0; m < r->models.n; m++)
-        r->of_model[m].used = !nrg_name_listed(r->options->exclude, r->models.names[m]);
+        r->of_model[m].used = true;
     int rc = find_spans(r, &spans) ? no_memory(r) : 0;
     if (!rc && !r->options->all_models)
         find_apart(r, &spans);

@@ -42,7 +42,6 @@ struct nrg_evaluate_options {
     enum nrg_protocol protocol;
     double largest_size;         /* batch x sequence that size extrapolation trains on; 2048 */
     bool all_models;             /* no model is tested separately */
-    const char *const *exclude;  /* models that are not used at all; NULL-terminated, or NULL */
     const char *const *families; /* "NAME=MODEL,MODEL"…; NULL: by the kind with most MACs */
 };
 

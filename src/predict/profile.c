@@ -28,11 +28,11 @@ static const char *keep_text(struct nrg_profile *p, const char *text)
 }
 
 /* A hash of energies and features in order: it changes with any value that was trained on. */
-static uint64_t fingerprint_of(const struct nrg_dataset *set, const bool *mask)
+static uint64_t fingerprint_of(const struct nrg_dataset *set)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < set->n; i++) {
-        for (int f = -1; f < NRG_FEATURES && mask[i]; f++) {
+        for (int f = -1; f < NRG_FEATURES; f++) {
             double value =
                 f < 0 ? set->rows[i].energy_j : nrg_row_feature(set, i, (enum nrg_feature)f);
             uint64_t bits;
@@ -44,7 +44,7 @@ static uint64_t fingerprint_of(const struct nrg_dataset *set, const bool *mask)
     return h;
 }
 
-static int keep_names(struct nrg_profile *p, const struct nrg_dataset *set, const bool *mask,
+static int keep_names(struct nrg_profile *p, const struct nrg_dataset *set,
                       const struct nrg_train_options *o)
 {
     struct nrg_name_list models;
@@ -59,13 +59,10 @@ static int keep_names(struct nrg_profile *p, const struct nrg_dataset *set, cons
     for (size_t i = 0; p->sources && i < n; i++)
         p->sources[p->n_sources++] = keep_text(p, o->sources[i]);
     for (size_t m = 0; p->models && m < models.n; m++)
-        if (!nrg_name_listed(o->exclude, models.names[m]))
-            p->models[p->n_models++] = keep_text(p, models.names[m]);
+        p->models[p->n_models++] = keep_text(p, models.names[m]);
     nrg_name_list_release(&models);
     int worst = 0;
     for (size_t i = 0; i < set->n; i++) {
-        if (!mask[i])
-            continue;
         p->rows += (double)set->rows[i].multiplicity;
         int provenance = nrg_provenance_from_name(set->rows[i].provenance);
         worst = provenance > worst ? provenance : worst;
@@ -101,11 +98,11 @@ int nrg_profile_train(struct nrg_profile *profile, const struct nrg_dataset *set
     if (!mask)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t i = 0; i < set->n; i++)
-        mask[i] = !nrg_name_listed(o->exclude, set->rows[i].model);
+        mask[i] = true;
     int rc = train_model(profile, set, mask, o, err);
-    if (!rc && keep_names(profile, set, mask, o))
+    if (!rc && keep_names(profile, set, o))
         rc = nrg_fail(err, -ENOMEM, NULL, "out of memory");
-    profile->fingerprint = fingerprint_of(set, mask);
+    profile->fingerprint = fingerprint_of(set);
     free(mask);
     if (rc)
         nrg_profile_release(profile);

@@ -36,7 +36,6 @@ struct nrg_train_options {
     bool original_layers;
     enum nrg_feature_set features;
     double confidence;
-    const char *const *exclude; /* models; NULL-terminated, or NULL */
     const char *const *sources; /* names of the data; NULL-terminated, or NULL */
 };
 

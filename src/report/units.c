@@ -2,7 +2,11 @@
 #include "report/units.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
+
+#define LEAST_PART                                                                                 \
+    0.5 /* of the longer side of an interval: with less on the other one, ± misleads */
 
 struct scale {
     double from, divide;
@@ -119,4 +123,20 @@ struct nrg_shown nrg_show_interval(double low_j, double high_j)
     return isnan(low_j) || isnan(high_j)
                ? (struct nrg_shown){"-"}
                : show_pair(nrg_show_energy(low_j), nrg_show_energy(high_j));
+}
+
+struct nrg_shown nrg_show_band(double energy_j, double low_j, double high_j, const char *plus_minus)
+{
+    struct nrg_shown shown = {"-"};
+    double below_j = energy_j - low_j, above_j = high_j - energy_j, wide_j = fmax(below_j, above_j);
+    bool lopsided = fmin(below_j, above_j) < LEAST_PART * wide_j || wide_j > energy_j;
+    if (isnan(below_j) || isnan(above_j))
+        return shown;
+    if (lopsided && high_j > low_j)
+        snprintf(shown.text, sizeof shown.text, "%.28s .. %.28s", nrg_show_energy(low_j).text,
+                 nrg_show_energy(high_j).text);
+    else
+        snprintf(shown.text, sizeof shown.text, "%.8s %.28s", plus_minus,
+                 nrg_show_energy(wide_j).text);
+    return shown;
 }

@@ -23,6 +23,12 @@ struct nrg_shown nrg_show_count(int64_t n);
 struct nrg_shown nrg_show_amount(double n); /* the whole part, as a count */
 /* "1.2 J … 1.4 J"; "-" when an end is not known. */
 struct nrg_shown nrg_show_interval(double low_j, double high_j);
+/*
+ * "± 0.1 J" behind an energy, or both ends, "1.2 J .. 3.4 J", where one is much nearer than the
+ * other or ± would reach below 0; "-" when an end is not known. `plus_minus` is the sign.
+ */
+struct nrg_shown nrg_show_band(double energy_j, double low_j, double high_j,
+                               const char *plus_minus);
 /* The same by any of the functions above; "-" when there is no number from low to high. */
 struct nrg_shown nrg_show_range(double low, double high, struct nrg_shown (*show)(double value));
 

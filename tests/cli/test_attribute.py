@@ -114,6 +114,9 @@ class Numbers(Attribute):
                 with self.subTest(by=by, method=method):
                     result = self.attribute(path, "--by", by, "--method", method)
                     self.assert_adds_up(result, tree=by not in ("name", "operator"))
+                    for row in result["rows"] if method not in ("nearest", "window") else ():
+                        self.assertLessEqual(row.get("energy_j", 0), result["total_j"] * (1 + 1e-9), row)
+                        self.assertLessEqual(row.get("high_j", 0), result["total_high_j"] * (1 + 1e-9), row)
         for idle in ("apart", "share", "none"):
             with self.subTest(idle=idle):
                 result = self.attribute(path, "--idle", idle, "--idle-power", "4")

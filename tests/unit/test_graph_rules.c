@@ -131,6 +131,12 @@ static void numbers_for_people(void **state)
     assert_string_equal(nrg_show_power(9.9994).text, "9.999 W");
     assert_string_equal(nrg_show_energy(-99.999).text, "-100.0 J");
     assert_string_equal(nrg_show_energy(0.99999).text, "1000 mJ");
+    assert_string_equal(nrg_show_band(10, 9, 11.5, "+-").text, "+- 1.500 J");
+    assert_string_equal(nrg_show_band(1089, 461, 3532, "+-").text, "461.0 J .. 3532 J");
+    assert_string_equal(nrg_show_band(1, 0, 1.8, "+-").text, "+- 1.000 J");
+    assert_string_equal(nrg_show_band(1, 0, 2.1, "+-").text,
+                        "0.000 J .. 2.100 J"); /* not 1 +- 1.1 */
+    assert_string_equal(nrg_show_band(1, NAN, 2.1, "+-").text, "-");
     assert_string_equal(nrg_show_integer(0).text, "0");
     assert_string_equal(nrg_show_integer(-1).text, "-");
     assert_string_equal(nrg_show_count(1814073344).text, "1.814 G");

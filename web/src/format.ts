@@ -43,9 +43,13 @@ export function interval(low?: number | null, high?: number | null): string {
   return `${unit(a < ROUNDING * b ? 0 : a, "J", n)} … ${unit(b, "J", n)}`;
 }
 
-/** The larger distance from the estimate, as nrg attribute has it. */
-export const plus_minus = (energy_j: number, low_j: number, high_j: number) =>
-  Number.isFinite(high_j - low_j) ? `± ${joules(Math.max(high_j - energy_j, energy_j - low_j, 0))}` : "";
+/** The larger distance from the estimate, or both ends where ± would mislead: nrg_show_band() of src/report/units.c. */
+export function plus_minus(energy_j: number, low_j: number, high_j: number): string {
+  const [below, above] = [energy_j - low_j, high_j - energy_j];
+  const wide = Math.max(below, above, 0);
+  if (!Number.isFinite(below + above)) return "";
+  return Math.min(below, above) < 0.5 * wide || wide > energy_j ? interval(low_j, high_j) : `± ${joules(wide)}`;
+}
 export const count = (x: number) => (Number.isFinite(x) ? Math.round(x).toLocaleString("en") : "–");
 
 /** Round steps of an axis: 1, 2 or 5 times a power of ten. */

@@ -166,9 +166,12 @@ describe("numbers for people", () => {
   test("digits mean something however small a number is", () => {
     expect([0, 12345, 12.345, 0.000012345, 1.2345e-12].map((x) => digits(x, 3))).toEqual(["0", "12345", "12.3", "0.0000123", "1.23e-12"]);
   });
-  test("± is the larger distance", () => {
-    expect(plus_minus(10, 9, 14)).toBe("± 4.000 J");
-    expect(plus_minus(10, 4, 11)).toBe("± 6.000 J");
+  test("± is the larger distance; both ends where that would mislead", () => {
+    expect(plus_minus(10, 7, 14)).toBe("± 4.000 J");
+    expect(plus_minus(10, 4, 15)).toBe("± 6.000 J");
+    expect(plus_minus(10, 9, 14)).toBe("9.000 J … 14.00 J");
+    expect(plus_minus(10, 0, 19)).toBe("± 10.00 J");
+    expect(plus_minus(10, 0, 21)).toBe("0 J … 21.00 J");
     expect(plus_minus(10, nan, 11)).toBe("");
   });
 });

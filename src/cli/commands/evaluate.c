@@ -108,7 +108,6 @@ static int run_evaluate(struct nrg_cli *cli, void *values, int argc, char **argv
 {
     struct values *v = values;
     struct nrg_dataset set;
-    v->how.exclude = v->data.exclude.items;
     v->how.families = v->families.items;
     int code = nrg_data_read(cli, &v->data, argc, argv, false, &set);
     if (!code)

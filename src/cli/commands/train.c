@@ -75,7 +75,6 @@ static int run_train(struct nrg_cli *cli, void *values, int argc, char **argv)
                                   .features = (enum nrg_feature_set)v->features,
                                   .confidence = v->confidence,
                                   .memory_bytes = v->memory_bytes,
-                                  .exclude = v->data.exclude.items,
                                   .sources = (const char *const *)argv};
     if (!code && nrg_profile_train(&profile, &set, &o, &err)) {
         code = nrg_complain(&err, 1);

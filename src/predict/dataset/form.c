@@ -152,8 +152,7 @@ static void set_texts(struct nrg_form *form, const struct nrg_record *r)
 {
     struct nrg_row *row = &form->draft.row;
     const char *device = form->options->device;
-    const struct nrg_cell none = {0};
-    row->device = text_or(form, device ? none : r->texts[NRG_FORM_DEVICE], device ? device : "");
+    row->device = text_or(form, r->texts[NRG_FORM_DEVICE], device ? device : "");
     row->model = text_or(form, r->texts[NRG_FORM_MODEL], "");
     row->node = text_or(form, r->texts[NRG_FORM_NODE], "");
     row->kind = text_or(form, r->texts[NRG_FORM_KIND], "");

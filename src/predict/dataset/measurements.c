@@ -15,6 +15,7 @@
 
 #define LONGEST_TEXT 1024
 #define MOST_LEAVES  ((size_t)1 << 25) /* of all modules together: hostile files stop here */
+#define GONE         UINT32_MAX
 
 static const char *const level_names[NRG_NODE_LEVELS] = {"operator", "module", "model"};
 
@@ -240,6 +241,42 @@ int nrg_dataset_note(struct nrg_dataset *set, const char *where, long long line,
 
 /* ---- after reading ---- */
 
+/* Renumbers the parts of a row; false: one of them is gone. */
+static bool renumber_parts(struct nrg_dataset *set, const struct nrg_row *row,
+                           const uint32_t *number)
+{
+    for (uint32_t p = 0; p < row->n_parts; p++) {
+        struct nrg_module_part *part = &set->parts[row->first_part + p];
+        if (number[part->row] == GONE)
+            return false;
+        part->row = number[part->row];
+    }
+    return true;
+}
+
+int nrg_dataset_keep(struct nrg_dataset *set, const bool *keep)
+{
+    uint32_t *number = nrg_calloc(set->n + 1, sizeof *number);
+    size_t kept = 0;
+    if (!number)
+        return -ENOMEM;
+    for (size_t i = 0; i < set->n; i++) {
+        number[i] = GONE;
+        if (!keep[i] || !renumber_parts(set, &set->rows[i], number))
+            continue;
+        number[i] = (uint32_t)kept;
+        set->rows[kept] = set->rows[i];
+        for (int f = 0; f < NRG_FEATURES; f++)
+            if (set->columns[f])
+                set->columns[f][kept] = set->columns[f][i];
+        kept++;
+    }
+    set->n = kept;
+    nrg_index_release(&set->index); /* it has the old numbers */
+    free(number);
+    return 0;
+}
+
 /* All operators below a row: its own operators, and those of its modules times their count. */
 static int find_leaves(struct nrg_dataset *set, struct nrg_row *row)
 {
@@ -361,14 +398,6 @@ int nrg_node_level_find(const char *name, size_t len, enum nrg_node_level *level
     int at = nrg_name_find(level_names, NRG_NODE_LEVELS, name, len);
     *level = (enum nrg_node_level)(at < 0 ? 0 : at);
     return at < 0 ? -EINVAL : 0;
-}
-
-bool nrg_name_listed(const char *const *names, const char *name)
-{
-    for (size_t i = 0; names && names[i]; i++)
-        if (!strcmp(names[i], name))
-            return true;
-    return false;
 }
 
 void nrg_name_list_release(struct nrg_name_list *list)

@@ -100,6 +100,12 @@ int nrg_dataset_counted_by(struct nrg_dataset *set, const char *convention, cons
                            struct nrg_error *err);
 
 /*
+ * Drops the rows that are not marked, and those that have such a row as a part; before the data
+ * set is finished. 0 or -ENOMEM.
+ */
+int nrg_dataset_keep(struct nrg_dataset *set, const bool *keep);
+
+/*
  * After reading: operators below each node, and features that follow from parts. -ENODATA when
  * there is no row.
  */
@@ -113,9 +119,6 @@ double nrg_row_size(const struct nrg_dataset *set, size_t row);
 const char *nrg_node_level_name(enum nrg_node_level level);
 /* -EINVAL: unknown name. */
 int nrg_node_level_find(const char *name, size_t len, enum nrg_node_level *level);
-
-/* Whether a NULL-terminated list has the name; NULL is an empty list. */
-bool nrg_name_listed(const char *const *names, const char *name);
 
 /*
  * Distinct texts of a member, offsetof(struct nrg_row, device) or model, in order of appearance,

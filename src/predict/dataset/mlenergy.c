@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/mem.h"
 #include "predict/dataset/internal.h"
@@ -46,7 +45,6 @@ struct mlenergy {
     struct nrg_error *err;
     json_t *row;
     long long line;
-    bool choose; /* the device that the user names is that of some rows: the others are not meant */
 };
 
 static int no_memory(const struct mlenergy *in)
@@ -110,7 +108,7 @@ static int get_entry(const struct mlenergy *in, struct entry *e)
     e->model = get_text(in, "model");
     e->task = get_text(in, "task");
     e->precision = get_text(in, "prec");
-    e->device = in->options->device ? in->options->device : get_text(in, "gpu_model");
+    e->device = get_text(in, "gpu_model");
     return rc;
 }
 
@@ -257,38 +255,10 @@ static int read_row(struct mlenergy *in)
     if (!json_is_object(in->row))
         return nrg_fail_at(in->err, -EBADMSG, in->file, in->line, "a row is not an object");
     int rc = get_entry(in, &e);
-    bool other = in->choose && strcasecmp(get_text(in, "gpu_model"), in->options->device) != 0;
-    if (rc || other || !is_wanted(in->options->tasks, e.task))
+    if (rc || !is_wanted(in->options->tasks, e.task))
         return rc;
     const char *why = complete(&e);
     return why ? note(in, why) : add_entry(in, &e);
-}
-
-static bool has_task(const json_t *doc, const char *task, size_t len)
-{
-    for (size_t i = 0; i < json_array_size(doc); i++) {
-        const json_t *value = json_object_get(json_array_get(doc, i), "task");
-        const char *text = json_string_value(value);
-        if (text && strlen(text) == len && !memcmp(text, task, len))
-            return true;
-    }
-    return false;
-}
-
-/* Says which tasks of the list no row has: a typing error would otherwise look like a result. */
-static int note_absent_tasks(struct mlenergy *in, const json_t *doc)
-{
-    int rc = 0;
-    for (const char *p = in->options->tasks; !rc && p && *p;) {
-        size_t n = strcspn(p, ",");
-        char text[160];
-        snprintf(text, sizeof text, "no row is of the task '%.*s' (--task)", n < 80 ? (int)n : 80,
-                 p);
-        if (n && !has_task(doc, p, n))
-            rc = note(in, text);
-        p += n + (p[n] != 0);
-    }
-    return rc;
 }
 
 int nrg_dataset_read_mlenergy(struct nrg_dataset *set, const char *text, size_t size,
@@ -306,17 +276,10 @@ int nrg_dataset_read_mlenergy(struct nrg_dataset *set, const char *text, size_t 
                  : nrg_dataset_counted_by(set, "nrg", name, err);
     json_array_foreach(doc, i, in.row)
     {
-        in.choose |= options->device && !strcasecmp(get_text(&in, "gpu_model"), options->device);
-    }
-    json_array_foreach(doc, i, in.row)
-    {
         in.line = (long long)i + 1;
         if (rc || (rc = read_row(&in)))
             break;
     }
-    in.line = -1; /* of the whole file */
-    if (!rc)
-        rc = note_absent_tasks(&in, doc);
     json_decref(doc);
     return rc;
 }

@@ -93,8 +93,7 @@ static bool has_file(const char *folder, const char *name)
     return !join_path(path, folder, name) && is_file(path);
 }
 
-static int read_irene(struct nrg_dataset *set, const char *folder,
-                      const struct nrg_read_options *options, struct nrg_error *err)
+static int read_irene(struct nrg_dataset *set, const char *folder, struct nrg_error *err)
 {
     struct nrg_text files[NRG_IRENE_FILES] = {0};
     char paths[NRG_IRENE_FILES][PATH_SIZE], device[256];
@@ -108,7 +107,7 @@ static int read_irene(struct nrg_dataset *set, const char *folder,
             rc = nrg_fail(err, -ENOMEM, folder, "out of memory");
     }
     if (!rc)
-        rc = nrg_dataset_read_irene(set, files, options->device ? options->device : device, err);
+        rc = nrg_dataset_read_irene(set, files, device, err);
     for (int i = 0; i < NRG_IRENE_FILES; i++)
         free(files[i].text);
     return rc;
@@ -211,7 +210,7 @@ static int read_folder(struct nrg_dataset *set, const char *path,
     *found = true;
     for (int i = 0; i < NRG_IRENE_FILES; i++)
         if (has_file(path, nrg_irene_names[i]))
-            return read_irene(set, path, options, err);
+            return read_irene(set, path, err);
     if (!stats_path(stats, path, "power") && is_file(stats))
         return read_stats(set, path, options, err);
     for (int t = 0; t < NRG_LAYER_TYPES; t++)

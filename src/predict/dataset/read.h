@@ -13,7 +13,7 @@
 #include "predict/dataset/measurements.h"
 
 struct nrg_read_options {
-    const char *device;      /* name instead of the file's own, or NULL */
+    const char *device;      /* which of several devices is meant, or the name of one; or NULL */
     const char *layers;      /* engine info or model summary for layer statistics, or NULL */
     bool original_layers;    /* the Jetson study's own features, with their known errors */
     const char *graph;       /* model file for recordings that keep none, or NULL */
@@ -21,10 +21,22 @@ struct nrg_read_options {
     const char *tasks;       /* of ML.ENERGY's rows: a list with commas; NULL: all */
     /* Of language models: "MODEL=config.json"… or a file for all; NULL-terminated, or NULL. */
     const char *const *configs;
+    const char *const *exclude; /* models; NULL-terminated, or NULL */
 };
 
 /* A file or folder of any form that we know. 0, or -errno with err. */
 int nrg_dataset_read(struct nrg_dataset *set, const char *path,
                      const struct nrg_read_options *options, struct nrg_error *err);
+
+/*
+ * After everything is read, before nrg_dataset_finish: keeps the rows of the device that is meant,
+ * without the excluded models. -EINVAL when a device, model, task or config of the options is of no
+ * row.
+ */
+int nrg_dataset_choose(struct nrg_dataset *set, const struct nrg_read_options *options,
+                       struct nrg_error *err);
+
+/* The model with that name, as nrg calls it or as the file does; NULL: none. */
+const char *nrg_dataset_model(const struct nrg_dataset *set, const char *name);
 
 #endif

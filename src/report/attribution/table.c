@@ -50,7 +50,7 @@ struct table {
     FILE *out;
     bool *shown;
     bool use[COLUMNS];
-    size_t name_width, note_width;
+    size_t name_width, note_width, band_width;
     bool measuring;
     struct nrg_str name, note; /* of the line in hand */
 };
@@ -72,14 +72,10 @@ static struct nrg_shown show_small(double value, const char *unit)
 
 static struct nrg_shown show_band(const struct table *t, const struct line *l)
 {
-    struct nrg_shown shown = {""};
-    double above = l->high_j - l->energy_j, below = l->energy_j - l->low_j;
-    if (!isnan(l->low_j) && !isnan(l->high_j))
-        snprintf(shown.text, sizeof shown.text, "%s %.40s", t->view->unicode ? "±" : "+-",
-                 nrg_show_energy(above > below ? above : below).text);
-    else if (!isnan(l->energy_j) && l->method)
-        nrg_copy(shown.text, sizeof shown.text, "-");
-    return shown;
+    bool known = !isnan(l->low_j) && !isnan(l->high_j), wanted = !isnan(l->energy_j) && l->method;
+    return known || wanted
+               ? nrg_show_band(l->energy_j, l->low_j, l->high_j, t->view->unicode ? "±" : "+-")
+               : (struct nrg_shown){""};
 }
 
 /* Empty where a number is not known, except for energy itself. */
@@ -110,6 +106,13 @@ static struct nrg_shown show_cell(const struct table *t, const struct line *l, e
     return shown;
 }
 
+/* Both ends of an interval need more room than ±. */
+static int column_width(const struct table *t, enum column c)
+{
+    return c == BAND && (int)t->band_width > columns[c].width ? (int)t->band_width
+                                                              : columns[c].width;
+}
+
 static int emit_line(struct table *t, const struct line *l)
 {
     size_t levels = l->depth < MAX_INDENTED ? l->depth : MAX_INDENTED, indent = 2 * levels;
@@ -118,7 +121,9 @@ static int emit_line(struct table *t, const struct line *l)
         size_t width = indent + (size_t)nrg_text_width(t->name.text);
         size_t note = (size_t)nrg_text_width(t->note.text);
         t->name_width = width > t->name_width ? width : t->name_width;
+        size_t band = (size_t)nrg_text_width(show_band(t, l).text) + 2;
         t->note_width = note > t->note_width ? note : t->note_width;
+        t->band_width = band > t->band_width ? band : t->band_width;
         return 0;
     }
     if (indent > t->name_width / 2)
@@ -135,7 +140,7 @@ static int emit_line(struct table *t, const struct line *l)
         end--;
     for (enum column c = 0; c < end; c++)
         if (t->use[c])
-            nrg_text_right(t->out, show_cell(t, l, c).text, columns[c].width);
+            nrg_text_right(t->out, show_cell(t, l, c).text, column_width(t, c));
     if (t->note.len)
         fprintf(t->out, "  %s%s%s", l->warn ? t->style.warn : t->style.dim, t->note.text,
                 t->style.off);
@@ -358,7 +363,7 @@ static size_t columns_width(const struct table *t)
 {
     size_t width = t->note_width ? t->note_width + 2 : 0;
     for (enum column c = 0; c < COLUMNS; c++)
-        width += t->use[c] ? (size_t)columns[c].width : 0;
+        width += t->use[c] ? (size_t)column_width(t, c) : 0;
     return width;
 }
 
@@ -387,7 +392,7 @@ static void print_table_head(struct table *t)
     for (enum column c = 0; c < COLUMNS; c++)
         if (t->use[c])
             nrg_text_right(t->out, c == BAND && t->view->unicode ? "±" : columns[c].head,
-                           columns[c].width);
+                           column_width(t, c));
     fprintf(t->out, "%s\n", t->style.off);
 }
 

@@ -14,14 +14,11 @@ struct table {
 static void print_use(const struct table *t, const char *name, int indent,
                       const struct nrg_wait_use *use, double all_s)
 {
-    char off[32] = "-";
-    double off_j = fmax(use->energy_j - use->low_j, use->high_j - use->energy_j);
-    if (!isnan(use->energy_j))
-        snprintf(off, sizeof off, "%s %.20s", t->plus_minus, nrg_show_energy(off_j).text);
     fprintf(t->out, "%*s%-*s %10s %6.1f %% %10s ", indent, "", 24 - indent, name,
             nrg_show_seconds(use->seconds).text, all_s > 0 ? 100 * use->seconds / all_s : 0,
             nrg_show_energy(use->energy_j).text);
-    nrg_text_right(t->out, off, 12);
+    nrg_text_right(t->out,
+                   nrg_show_band(use->energy_j, use->low_j, use->high_j, t->plus_minus).text, 22);
     fprintf(t->out, " %10s\n", nrg_show_power(use->energy_j / use->seconds).text);
 }
 
@@ -61,7 +58,7 @@ void nrg_waiting_text(const struct nrg_waiting *w, const struct nrg_text_style *
 {
     const struct table t = {out, unicode ? "±" : "+-"};
     fprintf(out, "\n%s%-24s %10s %8s %10s ", st->dim, "WAITING OF GPUS", "TIME", "OF IT", "ENERGY");
-    nrg_text_right(out, t.plus_minus, 12);
+    nrg_text_right(out, t.plus_minus, 22);
     fprintf(out, " %10s%s\n", "POWER", st->off);
     for (size_t d = 0; d < w->n; d++)
         print_device(&t, &w->devices[d]);

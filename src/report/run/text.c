@@ -19,7 +19,6 @@
 #define MAX_SHOWN_PROCESSES 12
 #define MAX_SHOWN_MISSING   6
 #define MAX_SHOWN_COMMAND   60
-#define LOPSIDED            1.5 /* width of an interval in its larger half: 2 when it is even */
 #define MIN_NAME_WIDTH      20
 
 /* What the programs marked; nothing when none did. */
@@ -125,16 +124,10 @@ static int depth_of(const struct nrg_summary *s, const struct nrg_domain *d)
     return depth;
 }
 
-static struct nrg_shown show_band(double low_j, double high_j, double uncertainty_j, bool estimated)
+/* "-" of a gauge that never moved: not known, which is not ± 0. */
+static struct nrg_shown show_band(double energy_j, double low_j, double high_j)
 {
-    struct nrg_shown band = {"-"}; /* a gauge that never moved: not known, which is not ± 0 */
-    bool lopsided = high_j - low_j < LOPSIDED * uncertainty_j;
-    if ((estimated || lopsided) && high_j > low_j)
-        snprintf(band.text, sizeof band.text, "%.28s .. %.28s", nrg_show_energy(low_j).text,
-                 nrg_show_energy(high_j).text);
-    else if (!estimated && uncertainty_j > 0)
-        snprintf(band.text, sizeof band.text, "± %.28s", nrg_show_energy(uncertainty_j).text);
-    return band;
+    return high_j > low_j ? nrg_show_band(energy_j, low_j, high_j, "±") : (struct nrg_shown){"-"};
 }
 
 static int name_width(const struct nrg_summary *s)
@@ -156,7 +149,7 @@ static void print_domain(const struct nrg_summary *s, const struct nrg_domain *d
     char name[64];
     snprintf(name, sizeof name, "%*s%s", 2 * depth_of(s, d), "", c->channel.name);
     fprintf(out, "%-*s %12s  ", width, name, nrg_show_energy(d->energy_j).text);
-    nrg_text_pad(out, show_band(d->low_j, d->high_j, d->uncertainty_j, estimated).text, 21);
+    nrg_text_pad(out, show_band(d->energy_j, d->low_j, d->high_j).text, 21);
     fprintf(out, " %11s %11s  %s%s%s (%s)\n", nrg_show_power(d->mean_w).text,
             nrg_show_power(d->peak_w).text, estimated ? st->warn : "",
             nrg_provenance_name(c->channel.provenance), estimated ? st->off : "", c->driver);
@@ -217,14 +210,12 @@ static void print_total(const struct nrg_report *r, const struct nrg_summary *s,
                         const struct nrg_text_style *st, FILE *out)
 {
     char names[200];
-    bool estimated = s->total_provenance == NRG_ESTIMATED;
     if (isnan(s->total_j)) {
         print_no_total(s, st, out);
         return;
     }
     list_added(s, names, sizeof names);
-    struct nrg_shown band =
-        show_band(s->total_low_j, s->total_high_j, s->total_uncertainty_j, estimated);
+    struct nrg_shown band = show_band(s->total_j, s->total_low_j, s->total_high_j);
     fprintf(out, "%s%-*s %12s%s  ", st->bold, width, "total", nrg_show_energy(s->total_j).text,
             st->off);
     nrg_text_pad(out, band.text, 21);
