@@ -100,13 +100,13 @@ def turns(cache, only_new=False, model=None):
     seen, total = Seen(model), truth(0, 0, 0)
     text = ids(1, 11)
     for turn in range(4):
-        before = cache.get_seq_length() if turn else 0
-        given, mask = (text[:, int(before):], torch.ones_like(text)) if only_new else (text, torch.ones_like(text))
+        before = int(cache.get_seq_length())  # a static one has a tensor that grows
+        given, mask = (text[:, before:], torch.ones_like(text)) if only_new else (text, torch.ones_like(text))
         del seen[:]
         out = model.generate(given, attention_mask=mask, past_key_values=cache, max_new_tokens=9)
         made = out.shape[1] - given.shape[1]
         assert seen[0][1] == text.shape[1] - before
-        for key, n in truth(size(seen[0]), made, 1, int(before)).items():
+        for key, n in truth(size(seen[0]), made, 1, before).items():
             total[key] += n
         text = torch.cat([text, out[:, given.shape[1]:], ids(1, 6)], 1)
     return total
@@ -321,7 +321,7 @@ def own_drafts():
     model(ids(1, 12), past_key_values=cache, use_cache=True)
     for _ in range(5):
         model(ids(1, 4), past_key_values=cache, use_cache=True)
-        cache.crop(cache.get_seq_length() - 1)
+        cache.crop(-1)
     return truth(12, 1 + 15, 1)
 
 
