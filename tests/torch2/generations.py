@@ -354,6 +354,43 @@ def pictures():
     return truth(9, out.shape[1] - 9, 1)
 
 
+def guided():
+    """Another prompt is read before the first token, by the processor that guides."""
+    model = llama()
+    out = model.generate(ids(1, 7), guidance_scale=1.5, negative_prompt_ids=ids(1, 4), max_new_tokens=5)
+    return truth(7 + 4, out.shape[1] - 7, 1)
+
+
+def custom_of_a_folder():
+    """generate() is called again by what stands in its place."""
+    import os
+    import tempfile
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(os.path.join(folder, "custom_generate"))
+        with open(os.path.join(folder, "custom_generate", "generate.py"), "w") as out:
+            out.write("def generate(model, **kwargs):\n    kwargs.pop('custom_generate', None)\n"
+                      "    return type(model).generate(model, **kwargs)\n")
+        made = llama().generate(ids(2, 7), custom_generate=folder, trust_remote_code=True, max_new_tokens=5)
+    return truth(14, made[:, 7:].numel(), 2)
+
+
+def raises_in_the_model():
+    """The fourth pass fails: three tokens were made."""
+    model = llama()
+    forward, calls = model.forward, []
+    def fails(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == 4:
+            raise RuntimeError("out of memory")
+        return forward(*args, **kwargs)
+    model.forward = fails
+    try:
+        model.generate(ids(2, 7), max_new_tokens=9)
+    except RuntimeError:
+        pass
+    return truth(14, 6, 2)
+
+
 def own_generate():
     """A class whose generate() does not use transformers': that is said."""
     class Own(hf.LlamaForCausalLM):

@@ -25,7 +25,7 @@ SPANS = 2  # that a loop has open: generate, and the phase in it
 
 
 class Loop:
-    __slots__ = ("level", "model", "cache", "decoding", "drafts", "single", "last", "made", "over")
+    __slots__ = ("level", "model", "cache", "decoding", "drafts", "single", "last", "layer", "made", "over")
 
     def __init__(self, level, model):
         self.level = level      # of spans, before it
@@ -35,13 +35,14 @@ class Loop:
         self.drafts = False     # several positions of a call are drafts
         self.single = False     # the loop has read its tokens one by one
         self.last = None        # call of the decode: sequences, new positions, and what the cache held before
+        self.layer = None       # the cache's first, where drafts are checked: says what was kept when the cache is gone
         self.made = 0           # tokens that are not counted yet
         self.over = False
 
     def leave(self, thread):
         thread.cached = None
         if _is_ours(self):
-            cache = self.cache() if self.cache is not None else None
+            cache = self.layer or (self.cache() if self.cache is not None else None)
             _end_phase(self, held(cache, wait=False) if cache is not None else None)
             _nrg.unwind(self.level)
 
@@ -165,6 +166,8 @@ def _pass(thread, module, args, kwargs):
     else:
         _read_prompt(loop, past, *_tokens(value, kwargs, new, (past or 0) if begun else 0))
     _remember(thread, loop, cache)
+    if loop.drafts and loop.layer is None:
+        loop.layer = next(iter(getattr(cache, "layers", ())), None)
 
 
 def before_call(thread, module, args, kwargs):

@@ -34,7 +34,7 @@ class Generation:
     """One call of generate(), on one thread."""
 
     __slots__ = ("level", "outer", "root", "owner", "model", "kwargs", "phase", "prompt", "config", "chosen", "ids",
-                 "reads", "read", "cached", "counted")
+                 "ends", "reads", "read", "cached", "counted")
 
     def __init__(self, outer, model, kwargs):
         self.outer = outer      # a generation that this one is inside of
@@ -48,6 +48,7 @@ class Generation:
         self.config = None
         self.chosen = False     # a token of each sequence
         self.ids = None         # all tokens so far, as of the last one chosen
+        self.ends = []          # of each choice: the length then, and which sequences are at their end
         self.reads = []         # of the prefill: masks of positions that were read, or their numbers
         self.read = 0           # positions of each sequence that passes have read
         self.cached = None      # a mask, or a number
@@ -227,27 +228,43 @@ def _chosen(args, kwargs):
     if isinstance(generation, Generation) and length_of(ids):
         generation.ids = ids
         generation.chosen = True
+        return generation, length_of(ids)
     return None
 
 
-def _ids(config, name):
-    """Token numbers that a configuration has: none, one, several, or a tensor."""
-    value = getattr(config, name, None)
+def _ended(token, done, error):
+    """What the stopping criteria say is kept as it is, on the GPU perhaps, and looked at in the end."""
+    generation, length = token
+    if isinstance(done, Tensor) and done.dim() == 1 and len(done) > 1 and generation.owner is generation:
+        generation.ends.append((length, done))
+
+
+def _ends(config):
+    """The tokens that end a text: none, one, several, or a tensor."""
+    value = getattr(config, "eos_token_id", None)
     if isinstance(value, Tensor):
         value = value.flatten().tolist()
     return list(value) if isinstance(value, (list, tuple)) else [] if value is None else [value]
 
 
+def _beams(generation):
+    return getattr(generation.config, "num_beams", 1) or 1
+
+
 def _new_tokens(generation, sequences):
     """How many tokens were made, up to the end of each sequence, and of how many sequences."""
-    new = sequences[:, generation.prompt:]
+    rows, prompt = int(sequences.shape[0]), generation.prompt
+    if generation.ends and len(generation.ends[0][1]) == rows and _beams(generation) == 1:
+        done = torch.stack([done for _, done in generation.ends]).long()
+        lengths = torch.tensor([length for length, _ in generation.ends], device=done.device)
+        length = torch.where(done.any(0), lengths[done.argmax(0)], int(sequences.shape[1]))
+        return int((length - prompt).sum()), rows
+    new = sequences[:, prompt:]
     ended = torch.zeros_like(new, dtype=torch.bool)
-    for end in _ids(generation.config, "eos_token_id"):
+    for end in _ends(generation.config):
         ended |= new == end
-    over = ended.long().cumsum(1) - ended.long() > 0
-    for pad in _ids(generation.config, "pad_token_id")[:1] if sequences.shape[0] > 1 else ():
-        over |= (new == pad).long().flip(1).cumprod(1).flip(1).bool() & ~ended  # others went on
-    return int((~over).sum()), int(sequences.shape[0])
+    after = ended.long().cumsum(1) - ended.long()
+    return int((after == 0).sum()), rows
 
 
 def _sequences(generation, result, error):
@@ -255,8 +272,7 @@ def _sequences(generation, result, error):
     found = getattr(result, "sequences", result) if error is None else None
     if isinstance(found, Tensor) and found.dim() == 2 and found.shape[1] >= generation.prompt:
         return found
-    beams = getattr(generation.config, "num_beams", 1) or 1
-    return generation.ids[::beams] if generation.ids is not None else None
+    return generation.ids[::_beams(generation)] if generation.ids is not None else None
 
 
 def _count(generation, result, error):
@@ -320,7 +336,7 @@ def _wrap(patches):
     owner = getattr(module, "GenerationMixin", None)
     criteria = getattr(module, "StoppingCriteriaList", None)
     for cls, name, before, after in ((owner, "generate", _before, _after), (owner, "_get_logits_processor", _prepared, None),
-                                     (criteria, "__call__", _chosen, None)):
+                                     (criteria, "__call__", _chosen, _ended)):
         old = cls.__dict__.get(name) if cls is not None else None
         if old is not None and not hasattr(old, "nrg_wraps"):
             patches.replace(cls, name, _nrg.around(old, before, after))
