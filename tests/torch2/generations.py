@@ -14,7 +14,7 @@ import warnings
 warnings.filterwarnings("ignore")
 import torch  # noqa: E402
 import transformers as hf  # noqa: E402
-from transformers import DynamicCache, GenerationConfig, StaticCache, StoppingCriteria, StoppingCriteriaList  # noqa: E402
+from transformers import ContinuousBatchingConfig, DynamicCache, GenerationConfig, StaticCache, StoppingCriteria, StoppingCriteriaList  # noqa: E402
 
 import nrg  # noqa: E402
 
@@ -253,11 +253,16 @@ def in_a_thread():
     return truth(9, done[0].shape[1] - 9, 1)
 
 
+def room():
+    """For little: by default a cache takes most of the memory."""
+    return ContinuousBatchingConfig(num_blocks=16, max_batch_tokens=64)
+
+
 def batches():
     """Continuous batching: requests of different lengths."""
     made = 0
     for prompts in ([[3, 4, 5, 6, 7], [8, 9, 10], [11] * 12], [[5, 6]]):
-        out = llama().generate_batch(prompts, GenerationConfig(max_new_tokens=6, eos_token_id=-1, do_sample=False))
+        out = llama().generate_batch(prompts, GenerationConfig(max_new_tokens=6, eos_token_id=-1, do_sample=False), room())
         made += sum(len(o.generated_tokens) for o in out.values())
     return truth(20 + 2, made, 4)
 
@@ -267,7 +272,7 @@ def requests_that_come_later():
     model = llama()
     config = GenerationConfig(max_new_tokens=40, eos_token_id=-1, do_sample=False)
     made = 0
-    with model.continuous_batching_context_manager(generation_config=config) as manager:
+    with model.continuous_batching_context_manager(generation_config=config, continuous_batching_config=room()) as manager:
         manager.add_request([3, 4, 5, 6], streaming=True)
         for i, result in enumerate(manager):
             if i == 3:

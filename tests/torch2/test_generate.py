@@ -18,7 +18,7 @@ DUMP = os.path.join(BUILD, "tests", "spans-dump")
 PLACES = {"input": ("input tokens", "prefill"), "cached": ("cached tokens", "prefill"), "output": ("output tokens", "decode"),
           "made": ("generated tokens", "generate"), "requests": ("requests", "generate")}
 BOTH = "prefill and decode"
-NOT_KINDS = {"turns", "answer", "tokenizer", "ids", "size", "truth", "llama", "counted", "force", "loop"}
+NOT_KINDS = {"turns", "answer", "room", "tokenizer", "ids", "size", "truth", "llama", "counted", "force", "loop"}
 
 
 def kinds():
