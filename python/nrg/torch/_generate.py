@@ -122,8 +122,9 @@ def _read_encoder(owner, module, args, kwargs):
         return
     value = given((), kwargs, "input_ids", "inputs_embeds")
     if value is None:
-        note_once(("features", type(owner.model)), lambda: "%s.generate(): what its encoder reads (%s) is not tokens, and not counted"
-                  % (type(owner.model).__name__, ", ".join(k for k, v in kwargs.items() if isinstance(v, Tensor)) or "positional"))
+        names = ", ".join(name for name, thing in kwargs.items() if isinstance(thing, Tensor)) or "positional"
+        note_once(("features", type(owner.model)), lambda: "%s.generate(): what its encoder reads (%s) is not tokens, and "
+                  "not counted" % (type(owner.model).__name__, names))
         return
     rows, new = int(value.shape[0]), length_of(value)
     owner.reads.append(split_mask(kwargs.get("attention_mask"), rows, new, 0)[1])
@@ -281,8 +282,8 @@ def _count(generation, result, error):
         _count_prompt(generation)
     if sequences is None:
         if error is None and not generation.counted:
-            note_once(("result", type(generation.model)), lambda: "%s.generate(): what it returned (%s) is not understood, its tokens are not counted"
-                      % (type(generation.model).__name__, type(result).__name__))
+            note_once(("result", type(generation.model)), lambda: "%s.generate(): what it returned (%s) is not understood, "
+                      "its tokens are not counted" % (type(generation.model).__name__, type(result).__name__))
         return
     made, n = _new_tokens(generation, sequences)
     if generation.root.phase == "decode" and made > n:
