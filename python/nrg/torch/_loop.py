@@ -137,7 +137,7 @@ def outermost(thread, entry, module, args, kwargs):
         settle(thread)
     cuda.look()
     if thread.generation is not None:
-        _generate.before_pass(thread.generation, args, kwargs)
+        _generate.before_pass(thread.generation, module, args, kwargs)
     if not entry.params or module.__dict__.get("_is_replica"):
         return
     training = module.training and grad_enabled() and bool(state.optimizers.get(thread.ident))

@@ -37,13 +37,14 @@ class Thread(_nrg.Thread):
     """One per thread: what it has open. The calls of modules are the extension's (in_call, in_backward, entry)."""
 
     __slots__ = ("frames", "pending", "stepping", "owner", "steps_off", "mode", "paused", "quiet", "ident", "generation",
-                 "cached")
+                 "generations", "cached")
 
     def __init__(self):
         self.ident = threading.get_ident()
         self.mode = None       # the dispatch mode of _operators.py, where it is entered
         self.paused = False    # a compiled module runs without that mode
         self.quiet = False     # nrg itself calls the model
+        self.generations = 0   # calls of generate() that have begun
         self.reset()
 
     def reset(self):
