@@ -104,6 +104,21 @@ int nrg_layer_import_stream(struct nrg_layer_import *im, FILE *in, const char *p
     return rc;
 }
 
+int nrg_layer_restart(struct nrg_layer_import *im, struct nrg_error *err)
+{
+    FILE *in = im->json.in;
+    unsigned flags = im->json.flags;
+    nrg_json_release(&im->json);
+    nrg_span_sink_free(im->sink);
+    im->sink = nrg_span_sink_new();
+    clearerr(in);
+    if (fseek(in, 0, SEEK_SET))
+        return nrg_fail(err, -errno, im->file->path, "cannot be read twice: %s", strerror(errno));
+    if (!im->sink || nrg_json_init(&im->json, in, im->file->path, flags))
+        return nrg_layer_out_of_memory(im, err);
+    return 0;
+}
+
 int nrg_layer_import_file(struct nrg_layer_import *im, const char *path, struct nrg_error *err)
 {
     int rc = nrg_input_open(&im->input, path, err);

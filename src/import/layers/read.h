@@ -73,6 +73,8 @@ static inline void nrg_layer_tick(struct nrg_layer_import *im)
         im->options->progress(im->options->progress_arg, im->file->path,
                               nrg_input_done_bytes(&im->input), im->input.size_bytes);
 }
+/* For readers that need a second look: back to the document's first token, with an empty sink. */
+int nrg_layer_restart(struct nrg_layer_import *im, struct nrg_error *err);
 int nrg_layer_out_of_memory(const struct nrg_layer_import *im, struct nrg_error *err);
 
 /* Whether token i of the head is of that kind. */
