@@ -9,10 +9,11 @@
 #include "import/layers/internal.h"
 #include "sensors/channel.h"
 
-#define PROCESS    "process"
-#define THREAD     "thread"
-#define LEGACY_GPU "CUDA functions" /* the process of all GPUs in traces of the autograd profiler  \
-                                     */
+#define PROCESS "process"
+#define THREAD  "thread"
+#define LEGACY_GPU                                                                                 \
+    "CUDA functions" /* the process of all GPUs in traces of the autograd profiler                 \
+                      */
 
 int32_t nrg_chrome_small_number(const char *text)
 {
