@@ -7,8 +7,9 @@
  *   span-maker kill N          N steps, opens one more, and dies of SIGKILL
  *   span-maker leave N         N steps, then a thread ends with a span open
  *   span-maker burst N         N spans as fast as they come
- *   span-maker busy MS         MS ms of work in "busy", as long asleep in "asleep"
- *   span-maker inside FILE N   N steps with a recorder of its own
+ *   span-maker names N         N spans, each with a long name of its own, then such a mark and a
+ * count span-maker busy MS         MS ms of work in "busy", as long asleep in "asleep" span-maker
+ * inside FILE N   N steps with a recorder of its own
  *
  * A step is a span "step" of kind step with its number, which holds "work-I" of thread I and in it
  * "inner", a count of 3 "items" and a mark "done". A short rest after every 64 lets the ring be
@@ -97,6 +98,24 @@ static void be_busy(int ms)
     nrg_span_end();
 }
 
+static void make_names(int n)
+{
+    char name[4001];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (int i = 0; i < n; i++) {
+        name[snprintf(name, 16, "%d", i)] = '-';
+        nrg_span_begin(name);
+        nrg_span_end();
+        if (i % 64 == 63)
+            usleep(1000);
+    }
+    name[0] = 'm';
+    nrg_mark(name);
+    name[0] = 'c';
+    nrg_count_add(name, 1);
+}
+
 static int record_inside(const char *path, int n)
 {
     if (nrg_recorder_start(path)) {
@@ -127,6 +146,8 @@ int main(int argc, char **argv)
         return become_another(argv);
     if (!strcmp(what, "inside") && argc > 3)
         return record_inside(argv[2], number(argv, argc, 3));
+    if (!strcmp(what, "names"))
+        make_names(n_steps);
     if (!strcmp(what, "busy"))
         be_busy(n_steps);
     if (!strcmp(what, "kill") || !strcmp(what, "leave"))

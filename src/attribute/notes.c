@@ -10,10 +10,24 @@
 #include "attribute/internal.h"
 #include "base/mem.h"
 #include "energy/idle.h"
+#include "record/format.h"
 
 #define SPANLESS 0.05 /* of the workload's CPU time: less is not worth a note */
 #define MOVED    2    /* standard errors of a baseline: so far from it, idle power is another */
 #define FAR      1    /* of error and drift together: idle power mostly drifts by less */
+
+/* The reasons that the recording tells; those of earlier versions do not. */
+static const char *why_dropped(const struct nrg_recording *recording, char *why, size_t size)
+{
+    int64_t n;
+    size_t at = 0;
+    snprintf(why, size, "marked faster than they could be written, or nested too deeply");
+    for (size_t i = 0; i < NRG_SPAN_DROPS && at < size; i++)
+        if (!nrg_recording_integer(recording, nrg_span_drop_names[i].meta, &n) && n > 0)
+            at += (size_t)snprintf(why + at, size - at, "%s%lld %s", at ? ", " : "", (long long)n,
+                                   nrg_span_drop_names[i].words);
+    return why;
+}
 
 /* Notes what was odd about the spans. */
 static void note_spans(struct nrg_engine *e)
@@ -25,13 +39,13 @@ static void note_spans(struct nrg_engine *e)
     a->unmatched_ends = w->unmatched_ends;
     a->cut = w->cut;
     int64_t dropped = 0;
+    char why[256];
     if (!nrg_recording_integer(e->recording, "spans_dropped", &dropped) && dropped > 0) {
         a->dropped = (uint64_t)dropped;
         nrg_attribution_note(a, "dropped spans",
-                             "%lld could not be recorded (marked faster than they could be "
-                             "written, or nested too deeply): their time counts to what is around "
+                             "%lld could not be recorded (%s): their time counts to what is around "
                              "them",
-                             (long long)dropped);
+                             (long long)dropped, why_dropped(e->recording, why, sizeof why));
     }
     if (!w->spans)
         nrg_attribution_note(a, "spans", "the recording has none: nothing can be attributed");

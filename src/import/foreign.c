@@ -7,6 +7,7 @@
 
 #include "base/input.h"
 #include "base/json/stream.h"
+#include "base/parse.h"
 #include "import/internal.h"
 
 enum { SHOWN = 4, LOOKED_AT = 64 };
@@ -16,9 +17,42 @@ enum { SHOWN = 4, LOOKED_AT = 64 };
     "--query-gpu=index,timestamp,power.draw --format=csv -l 1"
 #define PLAIN_PERF "is perf stat's table for people: nrg reads what perf stat -I 1000 -x, writes"
 
+#define NSYS_CSV                                                                                   \
+    "is a summary of nsys stats, which has sums and no times: nrg reads nsys stats --report "      \
+    "cuda_gpu_trace --format csv, and what nsys export --type sqlite makes"
+#define NSYS_REPORT                                                                                \
+    "is a report of Nsight Systems: import what nsys export --type sqlite -o report.sqlite makes " \
+    "of it"
+#define PERFETTO                                                                                   \
+    "is a Perfetto trace, which nrg does not read: of rocprofv3 import the files of "              \
+    "--output-format csv, of others JSON in the chrome format"
+
+/* Formats of profilers that only the name tells. */
+static const struct {
+    const char *end, *what;
+} names[] = {
+    {".nsys-rep", NSYS_REPORT},
+    {".qdrep", NSYS_REPORT},
+    {".qdstrm", "is an unfinished report of Nsight Systems: open it with nsys once, then import "
+                "what nsys export --type sqlite makes of it"},
+    {".ncu-rep", "is a report of Nsight Compute, which runs each kernel several times: its times "
+                 "are not those of the run. Use nsys profile"},
+    {".pftrace", PERFETTO},
+    {".perfetto-trace", PERFETTO},
+    {".xplane.pb", "is XLA's profile: import the .trace.json.gz that lies beside it"},
+    {".otf2", "is an OTF2 trace, which nrg does not read: rocprofv3 --output-format csv writes "
+              "files that it does"},
+};
+
 static const struct {
     const char *start, *what;
 } starts[] = {
+    {"Time (%),", NSYS_CSV},
+    {"\"Time (%)\"", NSYS_CSV},
+    {"Time(%),", NSYS_CSV},
+    {"Total (MB),Count", NSYS_CSV},
+    {"==", "is what nvprof prints: record with nsys profile, and import what nsys export --type "
+           "sqlite makes of it"},
     {NRG_LFS_MAGIC, NRG_LFS_ADVICE},
     {NRG_UTF16_MAGIC, NRG_UTF16_ADVICE},
     {"<!DOCTYPE", "is a web page, not the file that it may offer"},
@@ -35,6 +69,15 @@ static const struct {
 } tables[] = {
     {{"run_id", "experiment_id", "artifact_uri"},
      "is MLflow's table of runs: sums per run, without the course of power over time"},
+    {{"Name", "Calls", "TotalDurationNs"},
+     "is a summary of rocprof, which has sums and no times: import *_kernel_trace.csv (rocprofv3 "
+     "--kernel-trace --output-format csv)"},
+    {{"Counter_Name", "Counter_Value", "Kernel_Name"},
+     "has counters of kernels, one row each: import *_kernel_trace.csv of rocprofv3 "
+     "--kernel-trace"},
+    {{"Node_Id", "Agent_Type", "Logical_Node_Id"},
+     "lists the devices of rocprofv3: nrg reads it by itself where it lies beside a trace. Import "
+     "*_kernel_trace.csv"},
     {{"cpu_load", "rapl_power", "estimated_power"},
      "is CodeCarbon's table of load tests: mean powers per load, not a log"},
 };
@@ -87,6 +130,14 @@ const char *nrg_import_foreign(const char *line, size_t len)
         return "looks like nvidia-smi's CSV without names and units: leave noheader or nounits out "
                "of its --format, so that the file tells what its numbers are";
     return NULL;
+}
+
+const char *nrg_import_foreign_file(const char *path, const char *line, size_t len)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (nrg_ends_with(path, names[i].end))
+            return names[i].what;
+    return nrg_import_foreign(line, len);
 }
 
 /* What the keys at the top of a document tell. */

@@ -63,6 +63,7 @@ struct nrg_import_layers {
     const char *path;   /* the caller's */
     const char *format; /* "tensorrt-profiler", ... */
     bool wall_clock;    /* its times are dates; else they count from a start of its own */
+    bool since_boot;    /* that start is the machine's, which recordings count from, too */
     uint64_t spans, cycles;
     int64_t first_ns, last_ns; /* in the recording */
     const char *placed;        /* "clock", "offset", "align", "none" */

@@ -65,7 +65,8 @@ static const struct nrg_import_format *matching_format(const char *line, size_t 
 
 static int unknown_format(const struct nrg_import *im, struct nrg_error *err)
 {
-    const char *what = nrg_import_foreign(im->lines.text.text, im->lines.text.len);
+    const char *what =
+        nrg_import_foreign_file(im->options->path, im->lines.text.text, im->lines.text.len);
     if (what)
         return nrg_fail(err, -EINVAL, im->options->path, "%s", what);
     if (nrg_import_foreign_json(im->lines.in, im->options->path, err))

@@ -186,13 +186,30 @@ static int place_alone(struct nrg_layer_import *im, struct nrg_error *err)
                : 0;
 }
 
+/* Times since the machine was started are the recording's own, if they lie in it: another
+ * machine's, or those from before a restart, would not. A machine that slept in between is ahead.
+ */
+static bool is_same_clock(const struct nrg_layer_import *im, struct nrg_recording *recording,
+                          const struct clock_map *map)
+{
+    int64_t first_ns, last_ns, file_first_ns, file_last_ns;
+    return im->file->since_boot && map->n &&
+           !nrg_recording_extent(recording, &first_ns, &last_ns) &&
+           !nrg_span_sink_extent(im->sink, &file_first_ns, &file_last_ns) &&
+           file_last_ns >= first_ns && file_first_ns <= last_ns;
+}
+
 /* By dates and the given offset; align_spans then starts from there. */
 static int place_first(struct nrg_layer_import *im, struct nrg_recording *recording,
                        const struct clock_map *map, struct nrg_error *err)
 {
     const struct nrg_import_join_options *o = im->options;
     bool dates = im->file->wall_clock && map->n;
-    if (!dates && !o->has_offset && !o->align)
+    bool same = !dates && !o->has_offset && is_same_clock(im, recording, map);
+    if (same)
+        nrg_layer_note(im, "its times count since the machine was started: taken as the "
+                           "recording's clock");
+    if (!dates && !o->has_offset && !o->align && !same)
         return nrg_fail(
             err, -EINVAL, im->file->path,
             im->file->wall_clock
@@ -200,7 +217,7 @@ static int place_first(struct nrg_layer_import *im, struct nrg_recording *record
                   "or --align"
                 : "counts time from a start of its own: give --offset SECONDS (from "
                   "the beginning of the recording) or --align");
-    int64_t zero_ns = dates || !map->n ? 0 : zero_of(recording);
+    int64_t zero_ns = dates || same || !map->n ? 0 : zero_of(recording);
     struct move move = {.map = dates ? map : NULL,
                         .base_ns = im->base_ns,
                         .shift_ns = zero_ns + (o->has_offset ? o->offset_ns : 0)};

@@ -149,6 +149,16 @@ static NEVER_INLINED void count_too_deep(struct thread_spans *t)
     count_dropped(t);
 }
 
+/* The number of a name is 0 when there was no room for it among the names. */
+static NEVER_INLINED void count_nameless(struct thread_spans *t)
+{
+    if (!RELAXED(t->segment->listening))
+        return;
+    if (t->slot)
+        atomic_fetch_add_explicit(&t->slot->nameless, 1, memory_order_release);
+    count_dropped(t);
+}
+
 static uint64_t thread_cpu_ns(void)
 {
     struct timespec ts;
@@ -259,7 +269,11 @@ static inline void begin_span(struct thread_spans *t, uint32_t name, bool number
     }
     uint64_t bit = UINT64_C(1) << level % 64;
     t->written[level / 64] &= ~bit;
-    if (UNLIKELY(!name || !is_listening(t)))
+    if (UNLIKELY(!name)) {
+        count_nameless(t);
+        return;
+    }
+    if (UNLIKELY(!is_listening(t)))
         return;
     uint64_t clock = read_clock(t);
     if (is_cpu_due(t, clock, numbered ? CPU_STEP_GAP : CPU_GAP)) {
@@ -444,7 +458,11 @@ void nrg_span_unwind(unsigned depth)
 /* For marks, counts and past spans, which have no end that would need room. */
 static inline bool may_put_records(struct thread_spans *t, uint32_t name, unsigned records)
 {
-    if (!name || !is_listening(t))
+    if (UNLIKELY(!name)) {
+        count_nameless(t);
+        return false;
+    }
+    if (!is_listening(t))
         return false;
     if (LIKELY(has_room(t, t->recorded + records)))
         return true;
@@ -461,9 +479,9 @@ static inline bool may_put(struct thread_spans *t, uint32_t name)
  * it: both are missing together. */
 static inline bool may_count(struct thread_spans *t, uint32_t name)
 {
-    if (LIKELY(!t->depth || is_written(t, t->depth - 1)))
+    if (LIKELY(!name || !t->depth || is_written(t, t->depth - 1)))
         return may_put(t, name);
-    if (name && is_listening(t))
+    if (is_listening(t))
         count_dropped(t);
     return false;
 }
@@ -491,7 +509,7 @@ void nrg_span_past(uint32_t name, const char *track, const char *domain, int64_t
         return;
     uint32_t number = track_number(track, domain);
     if ((track || domain) && !number)
-        count_dropped(t);
+        count_nameless(t);
     else
         put_with_value(t, (uint64_t)begin_ns, NRG_RING_PAST, name, end_ns, number);
 }
@@ -500,7 +518,7 @@ void nrg_span_past_launched(uint32_t name, uint32_t track, int64_t begin_ns, int
                             int32_t tid, int64_t launch_ns)
 {
     struct thread_spans *t = current_thread();
-    if (!t || !track || !may_put_records(t, name, LAUNCHED_RECORDS))
+    if (!t || !may_put_records(t, track ? name : 0, LAUNCHED_RECORDS))
         return;
     put_record(t, (uint64_t)launch_ns, NRG_RING_LAUNCH, (uint32_t)tid);
     put_with_value(t, (uint64_t)begin_ns, NRG_RING_PAST, name, end_ns, track);
@@ -522,7 +540,7 @@ void nrg_mark(const char *name)
 {
     struct thread_spans *t = current_thread();
     uint32_t number = t ? number_of(t, name, mark_kind) : 0;
-    if (number && may_put(t, number))
+    if (t && may_put(t, number))
         put_event(t, NRG_RING_MARK, number);
 }
 
@@ -537,7 +555,7 @@ void nrg_count_add(const char *name, int64_t amount)
 {
     struct thread_spans *t = current_thread();
     uint32_t number = t ? number_of(t, name, count_kind) : 0;
-    if (number && may_count(t, number))
+    if (t && may_count(t, number))
         put_with_value(t, read_clock(t), NRG_RING_COUNT, number, amount, 0);
 }
 
@@ -569,13 +587,25 @@ void nrg_span_client_detach(void)
     pthread_mutex_unlock(&client.lock);
 }
 
+/* Nobody else can: the recorder is older than what it would have to know. */
+static void say_refused(void)
+{
+    static const char text[] = "nrg: the recorder is of another version of nrg than this program's "
+                               "libnrg: its spans are not recorded\n";
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)ignored;
+}
+
 /* Before main where the program is linked with us, at import where it is Python. */
 __attribute__((constructor)) static void attach_at_load(void)
 {
     int saved = errno;
     const char *variable = secure_getenv(NRG_RING_VARIABLE);
     struct nrg_ring_header *segment = NULL;
-    if (variable && !nrg_place_open(variable, &segment))
+    int rc = variable ? nrg_place_open(variable, &segment) : -ENOENT;
+    if (!rc)
         nrg_span_client_attach(segment);
+    else if (rc == -EPROTONOSUPPORT)
+        say_refused();
     errno = saved;
 }

@@ -60,7 +60,11 @@ struct nrg_place {
     int64_t start_ticks;
 };
 
-/* Maps what the variable NRG_SPANS describes, after checking that it is what it says. */
+/*
+ * Maps what the variable NRG_SPANS describes, after checking that it is what it says. -EPROTO: the
+ * recorder is of another layout, and knows now; -EPROTONOSUPPORT: it can't know, and this is the
+ * first program that finds out.
+ */
 int nrg_place_open(const char *variable, struct nrg_ring_header **segment);
 
 static inline struct nrg_ring_slot *nrg_place_slots(struct nrg_ring_header *segment)

@@ -37,32 +37,56 @@ static int parse_offer(const char *variable, struct offer *o)
 }
 
 /* True for the file that was offered, sealed so that it can't shrink while it is mapped. */
-static bool is_offered(int fd, const struct offer *o)
+static bool is_offered(int fd, const struct offer *o, off_t *size)
 {
     struct stat st;
     if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != o->inode ||
-        st.st_size != (off_t)NRG_RING_BYTES)
+        st.st_size < (off_t)NRG_RING_SLOTS_AT)
         return false;
+    *size = st.st_size;
     int seals = fcntl(fd, F_GET_SEALS);
     return seals >= 0 && (seals & F_SEAL_SHRINK);
 }
 
-static bool is_segment(const struct nrg_ring_header *h, const struct offer *o)
+static bool is_recorder(const struct nrg_ring_header *h, const struct offer *o)
 {
-    return h->magic == NRG_RING_MAGIC && h->version == NRG_RING_VERSION &&
-           h->n_slots == NRG_RING_SLOTS && h->n_records == NRG_RING_RECORDS &&
-           h->names_bytes == NRG_RING_NAMES_BYTES && h->clock <= NRG_RING_TSC &&
-           !memcmp(h->token, o->token, sizeof h->token);
+    return h->magic == NRG_RING_MAGIC && !memcmp(h->token, o->token, sizeof h->token);
 }
 
-static int map_segment(int fd, const struct offer *o, struct nrg_ring_header **segment)
+static bool is_segment(const struct nrg_ring_header *h, const struct offer *o)
 {
+    return is_recorder(h, o) && h->version == NRG_RING_VERSION && h->n_slots == NRG_RING_SLOTS &&
+           h->n_records == NRG_RING_RECORDS && h->names_bytes == NRG_RING_NAMES_BYTES &&
+           h->clock <= NRG_RING_TSC;
+}
+
+/* The recorder is there, but of another layout: it is told, where it can be. */
+static int refuse(int fd, const struct offer *o)
+{
+    int rc = -EBADMSG;
+    char *page = mmap(NULL, NRG_RING_SLOTS_AT, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED)
+        return -errno;
+    struct nrg_ring_refusals *r = (struct nrg_ring_refusals *)(page + NRG_RING_REFUSALS_AT);
+    if (is_recorder((struct nrg_ring_header *)page, o)) {
+        atomic_store_explicit(&r->version, NRG_RING_VERSION, memory_order_relaxed);
+        uint32_t before = atomic_fetch_add_explicit(&r->programs, 1, memory_order_release);
+        rc = r->magic == NRG_RING_REFUSALS_MAGIC || before ? -EPROTO : -EPROTONOSUPPORT;
+    }
+    munmap(page, NRG_RING_SLOTS_AT);
+    return rc;
+}
+
+static int map_segment(int fd, off_t size, const struct offer *o, struct nrg_ring_header **segment)
+{
+    if (size != (off_t)NRG_RING_BYTES)
+        return refuse(fd, o);
     void *mapped = mmap(NULL, NRG_RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (mapped == MAP_FAILED)
         return -errno;
     if (!is_segment(mapped, o)) {
         munmap(mapped, NRG_RING_BYTES);
-        return -EBADMSG;
+        return refuse(fd, o);
     }
     madvise(mapped, NRG_RING_BYTES, MADV_DONTDUMP); /* a core file need not hold the rings */
     *segment = mapped;
@@ -72,15 +96,16 @@ static int map_segment(int fd, const struct offer *o, struct nrg_ring_header **s
 int nrg_place_open(const char *variable, struct nrg_ring_header **segment)
 {
     struct offer o;
+    off_t size;
     int rc = parse_offer(variable, &o);
     if (rc)
         return rc;
-    if (is_offered(o.fd, &o))
-        return map_segment(o.fd, &o, segment);
+    if (is_offered(o.fd, &o, &size))
+        return map_segment(o.fd, size, &o, segment);
     int fd = open(o.path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return -errno;
-    rc = is_offered(fd, &o) ? map_segment(fd, &o, segment) : -EBADMSG;
+    rc = is_offered(fd, &o, &size) ? map_segment(fd, size, &o, segment) : -EBADMSG;
     close(fd);
     return rc;
 }
@@ -132,6 +157,7 @@ struct nrg_ring_slot *nrg_place_claim(struct nrg_place *place, struct nrg_ring_h
         prctl(PR_GET_NAME, slot->name, 0, 0, 0);
         atomic_store_explicit(&slot->dropped, 0, memory_order_relaxed);
         atomic_store_explicit(&slot->too_deep, 0, memory_order_relaxed);
+        atomic_store_explicit(&slot->nameless, 0, memory_order_relaxed);
         return slot;
     }
     return NULL;

@@ -56,6 +56,17 @@ struct nrg_ring_header {
     _Atomic uint64_t unplaced;   /* events of threads that found no slot, or had no room */
 };
 
+/*
+ * At this place of the first page in every layout, with magic, version and token at the front of
+ * the header: a program whose libnrg is of another layout marks nothing, and counts itself here. A
+ * recorder from before that has no magic here; then the first of such programs says it itself.
+ */
+struct nrg_ring_refusals {
+    uint64_t magic;
+    _Atomic uint32_t programs;
+    _Atomic uint32_t version; /* of the last one */
+};
+
 /* pid << 32 | tid of the owner, 0: free */
 typedef _Atomic uint64_t nrg_ring_owner;
 
@@ -69,7 +80,8 @@ struct nrg_ring_slot {
     char name[16];          /* of the thread */
     _Alignas(64) _Atomic uint64_t head;
     _Atomic uint64_t dropped;  /* spans, marks and counts that are not in the ring */
-    _Atomic uint64_t too_deep; /* of these, spans that were nested too deeply; else: no room */
+    _Atomic uint64_t too_deep; /* of these, spans that were nested too deeply */
+    _Atomic uint64_t nameless; /* of these, what found no room for its name; the rest: no room */
     _Alignas(64) _Atomic uint64_t tail;
 };
 
@@ -110,15 +122,18 @@ struct nrg_ring_name {
     char bytes[];
 };
 
-#define NRG_RING_SLOTS_AT 4096u
+#define NRG_RING_REFUSALS_AT    2048u
+#define NRG_RING_REFUSALS_MAGIC UINT64_C(0x3173757366657267) /* "grefsus1" */
+#define NRG_RING_SLOTS_AT       4096u
 #define NRG_RING_NAMES_AT                                                                          \
     (NRG_RING_SLOTS_AT + (uint32_t)(NRG_RING_SLOTS * sizeof(struct nrg_ring_slot)))
 #define NRG_RING_RINGS_AT   (NRG_RING_NAMES_AT + NRG_RING_NAMES_BYTES)
 #define NRG_RING_RING_BYTES (NRG_RING_RECORDS * sizeof(struct nrg_ring_record))
 #define NRG_RING_BYTES      (NRG_RING_RINGS_AT + NRG_RING_SLOTS * NRG_RING_RING_BYTES)
 
+_Static_assert(sizeof(struct nrg_ring_slot) == 192, "counts fill what alignment leaves");
 _Static_assert(sizeof(struct nrg_ring_record) == 16, "records are two words");
-_Static_assert(sizeof(struct nrg_ring_header) <= NRG_RING_SLOTS_AT, "the header is a page");
+_Static_assert(sizeof(struct nrg_ring_header) <= NRG_RING_REFUSALS_AT, "the header is a page");
 _Static_assert(NRG_RING_NAMES_AT % 4096 == 0, "pages are not shared between parts");
 _Static_assert((NRG_RING_RECORDS & (NRG_RING_RECORDS - 1)) == 0, "rings wrap by a mask");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "atomics work across processes");

@@ -107,3 +107,11 @@ struct nrg_event nrg_event_now(const char *kind, const char *source, const char 
     nrg_copy(event.detail, sizeof event.detail, detail);
     return event;
 }
+
+const struct nrg_span_drop_names nrg_span_drop_names[NRG_SPAN_DROPS] = {
+    [NRG_DROP_RING] = {"spans_dropped_ring", "ring_full", "marked faster than could be written"},
+    [NRG_DROP_NAMES] = {"spans_dropped_names", "names_full", "no room for their names"},
+    [NRG_DROP_THREADS] = {"spans_dropped_threads", "too_many_threads",
+                          "of more than 256 threads at once"},
+    [NRG_DROP_DEPTH] = {"spans_dropped_depth", "nested_too_deep", "deeper than 1024"},
+};

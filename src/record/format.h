@@ -79,6 +79,20 @@ enum {
 };
 enum nrg_span_event { NRG_SPAN_BEGIN, NRG_SPAN_END, NRG_SPAN_MARK, NRG_SPAN_COUNT };
 /* Columns of NRG_THREADS: CPU time of threads that mark spans */
+/* Why spans, marks and counts of a program are missing, and how reasons are called: the key of
+ * their number in the metadata, the key in JSON, and in words. */
+enum nrg_span_drop {
+    NRG_DROP_RING,
+    NRG_DROP_NAMES,
+    NRG_DROP_THREADS,
+    NRG_DROP_DEPTH,
+    NRG_SPAN_DROPS
+};
+struct nrg_span_drop_names {
+    const char *meta, *json, *words;
+};
+extern const struct nrg_span_drop_names nrg_span_drop_names[NRG_SPAN_DROPS];
+
 enum { NRG_T_TRACK, NRG_T_CPU_NS, NRG_T_COLUMNS };
 
 /* Kinds of names that reports know; any other short word is allowed. */

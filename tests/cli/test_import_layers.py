@@ -442,6 +442,105 @@ class Chrome(Layers):
             self.assertEqual(len(spans), whole[:end].count("}"))
 
 
+def x(pid, tid, name, ts, dur, **args):
+    return {"ph": "X", "pid": pid, "tid": tid, "name": name, "ts": ts, "dur": dur, "args": args}
+
+
+def named(what, pid, name, tid=None):
+    event = {"ph": "M", "name": what + "_name", "pid": pid, "args": {"name": name}}
+    return event if tid is None else dict(event, tid=tid)
+
+
+XLA_NAMES = [named("process", 1, "/device:GPU:0"), named("process", 2, "/device:GPU:1"),
+             named("process", 701, "/host:CPU"), named("thread", 1, "Stream #13(Compute)", 13),
+             named("thread", 1, "Stream #14(MemcpyH2D)", 14), named("thread", 1, "XLA Ops", 20),
+             named("thread", 1, "XLA Modules", 21), named("thread", 1, "Steps", 22),
+             named("thread", 2, "Stream #13(Compute)", 13), named("thread", 701, "python", 5)]
+XLA_EVENTS = [x(701, 5, "PjitFunction(f)", 0, 900), x(701, 5, "cuLaunchKernel", 100, 10, correlation_id="77"),
+              x(1, 13, "loop_add_fusion", 200, 300, correlation_id="77", hlo_op="add.1", hlo_module="jit_f"),
+              x(1, 14, "MemcpyH2D", 150, 100), x(1, 20, "add.1", 200, 300), x(1, 21, "jit_f(123)", 200, 300),
+              x(1, 22, "4", 150, 400), x(2, 13, "gemm", 250, 200)]
+
+
+class Devices(Layers):
+    """Which tracks are those of a device, by the names that writers of traces give processes."""
+
+    def tracks(self, spans):
+        return {(s["name"], s["kind"], s["track_kind"], s["domain"]) for s in spans}
+
+    def test_jax(self):
+        expected = {("PjitFunction(f)", "span", "thread", ""), ("cuLaunchKernel", "runtime", "thread", ""),
+                    ("loop_add_fusion", "kernel", "gpu", "gpu-0"), ("MemcpyH2D", "kernel", "gpu", "gpu-0"),
+                    ("gemm", "kernel", "gpu", "gpu-1")}
+        for events in (XLA_NAMES + XLA_EVENTS, XLA_EVENTS + XLA_NAMES, XLA_EVENTS[:4] + XLA_NAMES + XLA_EVENTS[4:]):
+            said, spans = self.imported({"displayTimeUnit": "ns", "metadata": {"highres-ticks": True},
+                                         "traceEvents": events + [{}]})
+            self.assertEqual(self.tracks(spans), expected)
+            self.assertIn("3 spans that repeat the work of a device by operator, module or step left out", said)
+            kernel = [s for s in spans if s["name"] == "loop_add_fusion"][0]
+            self.assertEqual((kernel["path"], kernel["detail"], kernel["track"]),
+                             (["PjitFunction(f)"], "add.1", "GPU 0 Stream #13(Compute)"))
+
+    def test_tpu(self):
+        _, spans = self.imported({"traceEvents": [
+            named("process", 3, "/device:TPU:2"), named("thread", 3, "Steps", 1), named("thread", 3, "XLA Modules", 2),
+            named("thread", 3, "XLA Ops", 3), named("thread", 3, "Framework Ops", 4),
+            x(3, 4, "jit", 10, 80), x(3, 1, "7", 0, 100), x(3, 2, "jit_step(9)", 10, 80), x(3, 3, "fusion.2", 10, 30),
+            x(3, 3, "copy.1", 50, 40)]})
+        self.assertEqual({(s["name"], s["kind"], s["domain"], s["depth"], s.get("number")) for s in spans},
+                         {("step", "step", "tpu-2", 0, 7), ("jit_step(9)", "span", "tpu-2", 1, None),
+                          ("fusion.2", "kernel", "tpu-2", 2, None), ("copy.1", "kernel", "tpu-2", 2, None)})
+
+    def test_names_of_devices(self):
+        """A process is a device when its name is that of one, not when it talks about one."""
+        for label, domain in (("/device:GPU:0", "gpu-0"), ("host3 /device:GPU:7", "gpu-7"), ("GPU 3", "gpu-3"),
+                              ("GPU1", "gpu-1"), ("cuda:2", "gpu-2"), ("/gpu:1 Compute", "gpu-1"),
+                              ("/job:worker/replica:0/task:0/device:GPU:4/stream:all Compute", "gpu-4"),
+                              ("/job:a/device:XLA_GPU:1", "gpu-1"), ("/device:NEURON:5", "neuron-5"),
+                              ("/device:CPU:0", ""), ("/host:CPU", ""), ("python", ""), ("worker of GPU 0", ""),
+                              ("GPUs", ""), ("train.py --gpu 0", ""), ("/host:metadata", "")):
+            _, spans = self.imported([named("process", 9, label), x(9, 4, "work", 0, 5)])
+            self.assertEqual([(s["domain"], s["track_kind"]) for s in spans],
+                             [(domain, "gpu" if domain else "thread")], label)
+
+    def test_tensorflow_timeline(self):
+        device = "/job:localhost/replica:0/task:0/device:GPU:0/stream:"
+        _, spans = self.imported({"traceEvents": [
+            named("process", 1, device + "all Compute"), named("process", 2, device + "12 Compute"),
+            dict(x(1, 0, "MatMul", 5, 10), cat="Op"), dict(x(2, 0, "sgemm", 5, 10), cat="Op")]})
+        self.assertEqual(self.tracks(spans), {("sgemm", "kernel", "gpu", "gpu-0")})
+
+    def test_begins_and_ends_on_a_gpu(self):
+        _, spans = self.imported([named("process", 1, "GPU 1"), dict(x(1, 2, "k", 5, 0), ph="B"),
+                                  dict(x(1, 2, "k", 9, 0), ph="E")])
+        self.assertEqual([(s["domain"], s["begin_ns"], s["end_ns"]) for s in spans], [("gpu-1", 5000, 9000)])
+
+    def test_streams_of_onnx_runtime(self):
+        def kernel(stream, ts, **more):
+            return '{"cat" : "Kernel","pid" :40,"tid" :41,"dur" :50,"ts" :%d,"ph" : "X","name" :"k%d","args" : ' \
+                   '{"stream" : "%d"%s}}' % (ts, ts, stream, "".join(',"%s" : %d' % i for i in more.items()))
+        said, spans = self.imported("[\n" + ",\n".join([ORT.splitlines()[1].rstrip(","), kernel(7, 100), kernel(8, 120),
+                                                        kernel(7, 200, device=1)]) + "\n]")
+        self.assertNotIn("cut where", said)
+        self.assertEqual({(s["name"], s["domain"], s["track"]) for s in spans if s["kind"] == "kernel"},
+                         {("k100", "gpu-0", "GPU 0 stream 7"), ("k120", "gpu-0", "GPU 0 stream 8"),
+                          ("k200", "gpu-1", "GPU 1 stream 7")})
+
+    def test_kernels_get_the_energy_of_their_gpu(self):
+        """Constant powers: each kernel's energy is its length times the power of its own GPU."""
+        power = self.write("p.csv", "time_s,package-0:power_w,gpu-0:power_w,gpu-1:power_w\n" + "".join(
+            "%.2f,50,200,100\n" % (i / 100) for i in range(501)))
+        second = 10**6
+        trace = self.write("t.json", json.dumps({"traceEvents": XLA_NAMES + [
+            x(701, 5, "main", 0, 5 * second), x(1, 13, "fusion", second, 2 * second), x(2, 13, "gemm", second, 3 * second)]}))
+        self.imports("--power-log", power, "--offset", "0", trace, "-o", self.path("j.nrg"))
+        shown = self.nrg("attribute", "--by", "name", "--json", self.path("j.nrg"))
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        rows = {r["name"]: r for r in json.loads(shown.stdout)["rows"]}
+        self.assertAlmostEqual(rows["fusion"]["energy_j"], 400, delta=4)
+        self.assertAlmostEqual(rows["gemm"]["energy_j"], 300, delta=3)
+
+
 ORT = """[
 {"cat" : "Session","pid" :40,"tid" :41,"dur" :900,"ts" :10,"ph" : "X","name" :"session_initialization","args" : {}},
 {"cat" : "Node","pid" :40,"tid" :41,"dur" :5,"ts" :1005,"ph" : "X","name" :"conv "1" \\a_fence_before","args" : {"op_name" : "Conv"}},

@@ -230,12 +230,49 @@ class Spans(Case):
         self.assertEqual(begins + dropped, 400000)
         results = self.nrg("report", "--json", recording)
         results = json.loads(results.stdout)
-        self.assertEqual(results["spans"], {"count": begins, "dropped": dropped})
+        self.assertEqual(results["spans"], {"count": begins, "dropped": dropped,
+                                            **({"dropped_by": {"ring_full": dropped}} if dropped else {})})
         text = self.nrg("report", recording).stdout.decode()
         self.assertIn(f"{begins} spans", text)
         if dropped:  # a slow machine may keep up
             self.assertIn(f"{dropped} dropped", text)
             self.assertIn("some are missing", self.missing(results, "spans"))
+
+    def test_full_names_are_counted(self):
+        """16 MB hold some 4,100 of the names; spans, the mark and the count that have others are all counted."""
+        recording, _ = self.record(MAKER, "names", "6000")
+        begins = sum(e.event == BEGIN for e in events(recording))
+        dropped = meta(recording, "spans_dropped")
+        self.assertGreater(begins, 4000)
+        self.assertEqual(begins + dropped, 6002)
+        results = json.loads(self.nrg("report", "--json", recording).stdout)
+        self.assertEqual(results["spans"], {"count": begins, "dropped": dropped, "dropped_by": {"names_full": dropped}})
+        self.assertIn(f"{dropped} dropped ({dropped} no room for their names)", self.nrg("report", recording).stdout.decode())
+        self.assertIn("no room for more names", self.missing(results, "spans"))
+        self.assertIn("no room for their names", self.nrg("attribute", recording).stdout.decode())
+
+    def refused(self, script):
+        """Runs two programs that mark, in memory that the script has changed before."""
+        change = ("import mmap, os, subprocess, sys\nfd = int(os.environ['NRG_SPANS'].split(',')[1])\n"
+                  "page = mmap.mmap(fd, 4096)\n" + script +
+                  "\nfor i in range(2): subprocess.run([sys.argv[1], 'threads', '1', '5'], pass_fds=[fd],"
+                  " stderr=subprocess.STDOUT)\n")
+        recording, words = self.record(sys.executable, "-c", change, MAKER)
+        return recording, " ".join(words)
+
+    def test_a_program_of_another_layout_is_said(self):
+        recording, said = self.refused("page[8] = 77")
+        self.assertEqual(said, "idle idle")
+        results = json.loads(self.nrg("report", "--json", recording).stdout)
+        self.assertEqual(results["spans"], {"count": 0, "dropped": 0, "refused_programs": 2})
+        self.assertIn("2 programs marked with a libnrg of another version: not recorded",
+                      self.nrg("report", recording).stdout.decode())
+        self.assertIn("2 programs marked with a libnrg of another layout", self.missing(results, "spans"))
+
+    def test_a_recorder_that_can_not_know(self):
+        """An earlier one has nothing where programs could tell it: the first of them says it, once."""
+        _, said = self.refused("page[8] = 1\npage[2048:2056] = bytes(8)")
+        self.assertEqual(said.count("the recorder is of another version of nrg"), 1, said)
 
     def test_cpu_time_of_threads(self):
         recording, _ = self.record(MAKER, "busy", "400")

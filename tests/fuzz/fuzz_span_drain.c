@@ -85,7 +85,7 @@ static void write_slot(struct state *s)
     else if (what % 8 == 5)
         atomic_store(&slot->tail, value);
     else if (what % 8 == 6)
-        atomic_store(&slot->dropped, value);
+        atomic_store(value % 2 ? &slot->dropped : &slot->nameless, value);
     else
         take(s, &slot->pid_namespace, 32);
 }

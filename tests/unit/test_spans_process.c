@@ -132,7 +132,10 @@ static void test_wrong_offers(void **state)
         *fields[i] ^= 0x40;
     }
     assert_int_equal(start(&b.segment, "mark", good, false), 7);
+    /* Another layout is counted; a wrong magic or token is not the recorder's memory at all. */
+    assert_int_equal(nrg_span_segment_refusals(&b.segment)->programs, 4);
     bench_end(&b);
+    assert_int_equal(b.totals.refused, 4);
     assert_int_equal(b.totals.spans, 10);
     assert_int_equal(start(&b.segment, "mark", good, false), 8); /* the recorder is gone */
     bench_release(&b);

@@ -21,9 +21,11 @@ static const struct meaning on_device[] = {
     {"Memcpy HtoD", BEGINS, NRG_WAIT_COPY_IN},
     {"Memcpy HtoA", BEGINS, NRG_WAIT_COPY_IN},
     {"CopyHostToDevice", BEGINS, NRG_WAIT_COPY_IN},
+    {"MemcpyH2D", BEGINS, NRG_WAIT_COPY_IN}, /* as XLA writes it */
     {"Memcpy DtoH", BEGINS, NRG_WAIT_COPY_OUT},
     {"Memcpy AtoH", BEGINS, NRG_WAIT_COPY_OUT},
     {"CopyDeviceToHost", BEGINS, NRG_WAIT_COPY_OUT},
+    {"MemcpyD2H", BEGINS, NRG_WAIT_COPY_OUT},
     {"Memcpy PtoP", BEGINS, NRG_WAIT_COLLECTIVE},
     {"nccl", HOLDS, NRG_WAIT_COLLECTIVE},
     {"rccl", HOLDS, NRG_WAIT_COLLECTIVE},

@@ -142,12 +142,12 @@ const struct nrg_command nrg_cmd_import = {
         "Layer times become spans: logs of TensorRT's profiler ({layer: [[ms, date], ...]} or "
         "plain\n"
         "ms), layerwise_latency.json of the PyTorch phase of the same project, trtexec's\n"
-        "--exportProfile and --exportTimes, traces of torch.profiler, profiles of ONNX Runtime; "
-        "all\n"
-        "of them also compressed (.gz). With --into or --power-log they are joined with the power\n"
-        "that was recorded meanwhile, for nrg attribute: files with dates by the wall clock, "
-        "others\n"
-        "with --offset or --align.",
+        "--exportProfile and --exportTimes, traces of torch.profiler, JAX and TensorFlow, "
+        "profiles\n"
+        "of ONNX Runtime, what nsys export --type sqlite and nsys stats --report cuda_gpu_trace\n"
+        "--format csv make of a report, rocprofv3's CSV; all but databases also compressed (.gz).\n"
+        "With --into or --power-log they are joined with the power that was recorded meanwhile,\n"
+        "for nrg attribute: files with dates by the wall clock, others with --offset or --align.",
     .examples = "  nrg import power_metrics.json -o run.nrg\n"
                 "  nrg import --timezone-offset +02:00 nvidia-smi.csv\n"
                 "  nrg import --period 100ms tegrastats.log           # tegrastats --interval 100\n"

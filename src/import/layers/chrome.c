@@ -1,13 +1,16 @@
 /*
- * Traces of torch.profiler (Kineto) of all its generations, and of the autograd profiler before
- * it: the chrome trace format, as an object with "traceEvents" or as a bare array.
+ * Traces of torch.profiler (Kineto) of all its generations, of the autograd profiler before it, and
+ * of XLA (JAX, TensorFlow): the chrome trace format, as an object with "traceEvents" or as a bare
+ * array.
  *
  *   - Threads are tracks; operators, annotations and runtime calls nest by time, as the trace
  *     format means it. "ProfilerStep#17" is step 17. Modules are spans called
  *     "nn.Module: Class|qualified.name" or, from Python's stack, "nn.Module: Class_3"; the rest of
  *     the Python stack is left out.
  *   - Streams of a GPU are tracks of kind "gpu" with its energy domain. Kernels, copies and fills
- *     belong below the operator that launched them (chrome_tie.c).
+ *     belong below the operator that launched them (chrome_tie.c). Kineto's categories say what is
+ *     of a GPU; in other traces the names of processes do (device.c). Where a name comes after the
+ *     events that it is for, the file is read once more.
  *   - "distributedInfo" says which rank of a job it was: steps have that as their detail, as those
  *     of nrg run --torch have.
  *   - Times are in us, with or without a fraction; with "baseTimeNanoseconds" they count from
@@ -19,8 +22,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
 #include "import/layers/internal.h"
 #include "sensors/channel.h"
 
@@ -49,10 +54,19 @@ static const struct {
     {"Runtime", RUNTIME, "runtime", ""},
     {"hip_runtime", RUNTIME, "runtime", ""},
     {"xpu_runtime", RUNTIME, "runtime", ""},
+    {"xpu_driver", RUNTIME, "runtime", ""},
+    {"hip_driver", RUNTIME, "runtime", ""},
+    {"mtia_runtime", RUNTIME, "runtime", ""},
+    {"glow_runtime", RUNTIME, "runtime", ""},
     {"privateuse1_runtime", RUNTIME, "runtime", ""},
+    {"privateuse1_driver", RUNTIME, "runtime", ""},
+    {"hpu_op", GPU, NRG_KIND_KERNEL, ""},
+    {"mtia_ccp_events", GPU, NRG_KIND_KERNEL, ""},
     {"python_function", PYTHON, "", ""},
     {"gpu_user_annotation", LEAVE_OUT, "", ""},
     {"cuda_sync", LEAVE_OUT, "", ""},
+    {"cuda_event", LEAVE_OUT, "", ""},
+    {"cuda_profiler_range", LEAVE_OUT, "", ""},
     {"overhead", LEAVE_OUT, "", ""},
     {"Trace", LEAVE_OUT, "", ""},
 };
@@ -74,26 +88,68 @@ struct chrome {
     int64_t base_ns;
     char rank[48]; /* "rank 1 of 4"; "": not said */
     bool fraction, have_events;
-    uint64_t python, backwards, untimed, unmatched_ends;
+    uint64_t python, backwards, untimed, unmatched_ends, repeated;
 };
 
-/* An event without a known category is the autograd profiler's, or another program's. */
-static enum use use_of(const struct nrg_chrome_event *e, const char **kind, const char **detail)
+/* What an event is, and on which device. */
+struct purpose {
+    enum use use;
+    const char *kind, *detail;
+    struct nrg_chrome_place place; /* of GPU */
+};
+
+static const char *detail_of_work(const struct nrg_chrome_event *e)
 {
+    return !strncasecmp(e->name, "memcpy", 6)   ? "memcpy"
+           : !strncasecmp(e->name, "memset", 6) ? "memset"
+                                                : e->op_name;
+}
+
+/* A host's event that carries a correlation id is the call that launched something. */
+static int by_names(struct chrome *c, struct purpose *p)
+{
+    const struct nrg_chrome_event *e = &c->event;
+    int rc = nrg_chrome_place(&c->tracks, e, &p->place);
+    if (rc)
+        return rc;
+    bool call = e->correlation != NRG_MISSING;
+    p->use = call ? RUNTIME : HOST;
+    p->kind = call ? "runtime" : strstr(e->name, "::") ? NRG_KIND_OPERATOR : NRG_KIND_SPAN;
+    p->detail = "";
+    if (!p->place.device.family[0])
+        return 0;
+    p->use = GPU;
+    p->kind = p->place.line == NRG_LINE_STEPS     ? NRG_KIND_STEP
+              : p->place.line == NRG_LINE_MODULES ? NRG_KIND_SPAN
+                                                  : NRG_KIND_KERNEL;
+    p->detail = p->place.line ? "" : detail_of_work(e);
+    return 0;
+}
+
+/* Without args.device, Kineto's number of the device is that of the process. */
+static void place_kineto(const struct nrg_chrome_event *e, struct nrg_chrome_place *place)
+{
+    const char *family = !strcmp(e->cat, "hpu_op")            ? "hpu"
+                         : !strcmp(e->cat, "mtia_ccp_events") ? "mtia"
+                                                              : "gpu";
+    *place = (struct nrg_chrome_place){.device.number = nrg_chrome_small_number(e->pid)};
+    nrg_copy(place->device.family, sizeof place->device.family, family);
+}
+
+/* 0 or -ENOMEM. */
+static int purpose_of(struct chrome *c, struct purpose *p)
+{
+    const struct nrg_chrome_event *e = &c->event;
     for (size_t i = 0; i < sizeof categories / sizeof *categories; i++) {
         if (strcmp(e->cat, categories[i].cat) != 0)
             continue;
-        *kind = categories[i].kind;
-        *detail = categories[i].detail;
-        return categories[i].use;
+        *p = (struct purpose){
+            .use = categories[i].use, .kind = categories[i].kind, .detail = categories[i].detail};
+        if (p->use == GPU)
+            place_kineto(e, &p->place);
+        return 0;
     }
-    *detail = "";
-    if (!strcmp(e->pid, "CUDA functions")) {
-        *kind = NRG_KIND_KERNEL;
-        return GPU;
-    }
-    *kind = strstr(e->name, "::") ? NRG_KIND_OPERATOR : NRG_KIND_SPAN;
-    return HOST;
+    return by_names(c, p);
 }
 
 /* `track` is an index. 1: added; 0: impossible, and counted; -errno. */
@@ -109,53 +165,76 @@ static int add_span(struct chrome *c, int64_t track, int64_t name, int64_t numbe
     return nrg_layer_span(c->im, &span, &c->backwards);
 }
 
-static int host_span(struct chrome *c, enum use use, const char *kind, const char *detail)
+static int host_span(struct chrome *c, const struct purpose *p)
 {
     const struct nrg_chrome_event *e = &c->event;
     int64_t number,
-        name = nrg_chrome_host_name(c->im->sink, &c->event, kind, detail, c->rank, &number);
+        name = nrg_chrome_host_name(c->im->sink, &c->event, p->kind, p->detail, c->rank, &number);
     int rc = add_span(c, nrg_chrome_thread(&c->tracks, c->im->sink, &c->event), name, number,
                       e->ts_ns, nrg_chrome_event_end(e));
     if (rc <= 0)
         return rc;
     c->last_host = c->im->sink->n - 1;
-    return use == RUNTIME
+    return p->use == RUNTIME
                ? nrg_chrome_mark(&c->ties, c->last_host, NRG_LINK_CORRELATION, e->correlation)
                : nrg_chrome_mark(&c->ties, c->last_host, NRG_LINK_EXTERNAL, e->external);
 }
 
-static int gpu_span(struct chrome *c, const char *kind, const char *detail)
+/* A step of XLA is called by its number. */
+static int64_t work_name(struct chrome *c, const struct purpose *p, int64_t *number)
 {
     const struct nrg_chrome_event *e = &c->event;
-    int64_t name = nrg_span_sink_name(c->im->sink, kind, e->name, e->name_len, detail);
-    int rc = add_span(c, nrg_chrome_gpu(&c->tracks, c->im->sink, &c->event), name, NRG_MISSING,
+    *number = NRG_MISSING;
+    if (p->place.line == NRG_LINE_STEPS && !nrg_parse_i64(e->name, e->name_len, number))
+        return nrg_span_sink_name(c->im->sink, p->kind, "step", 4, c->rank);
+    return nrg_span_sink_name(c->im->sink, p->kind, e->name, e->name_len, p->detail);
+}
+
+static int gpu_span(struct chrome *c, const struct purpose *p)
+{
+    const struct nrg_chrome_event *e = &c->event;
+    int64_t number, name = work_name(c, p, &number);
+    int rc = add_span(c, nrg_chrome_stream(&c->tracks, c->im->sink, e, &p->place), name, number,
                       e->ts_ns, nrg_chrome_event_end(e));
     int64_t external = e->external != NRG_MISSING ? e->external : c->pending_flow;
     c->pending_flow = NRG_MISSING;
-    return rc <= 0 ? rc : nrg_chrome_kernel(&c->ties, c->im->sink, e->correlation, external);
+    return rc <= 0 || p->place.line
+               ? (rc < 0 ? rc : 0)
+               : nrg_chrome_kernel(&c->ties, c->im->sink, e->correlation, external);
 }
 
 static int complete_event(struct chrome *c)
 {
-    const char *kind, *detail;
+    struct purpose p;
+    int rc = purpose_of(c, &p);
+    if (rc)
+        return rc;
     if (c->event.dur_ns == NRG_MISSING)
         c->event.dur_ns = 0;
-    enum use use = use_of(&c->event, &kind, &detail);
-    if (use == PYTHON && !strncmp(c->event.name, NRG_CHROME_MODULE, strlen(NRG_CHROME_MODULE)))
-        return host_span(c, HOST, NRG_KIND_MODULE, "");
-    c->python += use == PYTHON;
-    if (use == GPU)
-        return gpu_span(c, kind, detail);
-    return use == HOST || use == RUNTIME ? host_span(c, use, kind, detail) : 0;
+    if (p.use == PYTHON && !strncmp(c->event.name, NRG_CHROME_MODULE, strlen(NRG_CHROME_MODULE)))
+        return host_span(c, &(struct purpose){.kind = NRG_KIND_MODULE, .detail = ""});
+    c->python += p.use == PYTHON;
+    if (p.use == GPU)
+        return gpu_span(c, &p);
+    return p.use == HOST || p.use == RUNTIME ? host_span(c, &p) : 0;
+}
+
+static int64_t track_of(struct chrome *c, const struct purpose *p)
+{
+    return p->use == GPU ? nrg_chrome_stream(&c->tracks, c->im->sink, &c->event, &p->place)
+                         : nrg_chrome_thread(&c->tracks, c->im->sink, &c->event);
 }
 
 static int begin_event(struct chrome *c)
 {
-    const char *kind, *detail;
-    if (use_of(&c->event, &kind, &detail) > GPU)
-        return 0;
-    int64_t track = nrg_chrome_thread(&c->tracks, c->im->sink, &c->event), number,
-            name = nrg_chrome_host_name(c->im->sink, &c->event, kind, detail, c->rank, &number);
+    struct purpose p;
+    int rc = purpose_of(c, &p);
+    if (rc || p.use > GPU)
+        return rc;
+    int64_t track = track_of(c, &p), number,
+            name = p.use == GPU ? work_name(c, &p, &number)
+                                : nrg_chrome_host_name(c->im->sink, &c->event, p.kind, p.detail,
+                                                       c->rank, &number);
     if (track < 0 || name < 0 ||
         nrg_reserve(&c->begins, &c->cap_begins, c->n_begins + 1, sizeof *c->begins))
         return -ENOMEM;
@@ -168,7 +247,9 @@ static int begin_event(struct chrome *c)
 
 static int end_event(struct chrome *c)
 {
-    int64_t track = nrg_chrome_thread(&c->tracks, c->im->sink, &c->event);
+    struct purpose p;
+    int rc = purpose_of(c, &p);
+    int64_t track = rc ? rc : track_of(c, &p);
     if (track < 0)
         return (int)track;
     struct nrg_chrome_track *t = &c->tracks.items[track];
@@ -178,7 +259,7 @@ static int end_event(struct chrome *c)
     }
     struct open_begin *b = &c->begins[t->open - 1];
     t->open = b->below;
-    int rc = add_span(c, track, b->name, b->number, b->begin_ns, c->event.ts_ns);
+    rc = add_span(c, track, b->name, b->number, b->begin_ns, c->event.ts_ns);
     b->track = SIZE_MAX;
     return rc < 0 ? rc : 0;
 }
@@ -319,6 +400,8 @@ static void add_notes(struct chrome *c)
     nrg_layer_count(im, c->unmatched_ends, "end", "ends", "without a begin left out");
     nrg_layer_count(im, c->python, "call", "calls",
                     "of Python functions that are not modules left out");
+    nrg_layer_count(im, c->repeated, "span", "spans",
+                    "that repeat the work of a device by operator, module or step left out");
     if (c->ties.n_kernels)
         nrg_layer_note(im, "%zu %s of the GPU, %llu tied to the operator that launched them",
                        c->ties.n_kernels, c->ties.n_kernels == 1 ? "span" : "spans",
@@ -327,27 +410,75 @@ static void add_notes(struct chrome *c)
                     "of the GPU whose launch is not in the trace");
 }
 
+static void release_trace(struct chrome *c)
+{
+    nrg_chrome_tracks_release(&c->tracks);
+    nrg_chrome_ties_release(&c->ties);
+    free(c->begins);
+}
+
+static int read_document(struct chrome *c, struct nrg_error *err)
+{
+    int rc = nrg_json_next(&c->im->json, err);
+    if (rc >= 0)
+        rc = rc == NRG_JSON_OBJECT ? read_object(c, err) : read_events(c, err);
+    if (!rc)
+        rc = nrg_json_next(&c->im->json, err);
+    return rc < 0 ? rc : 0;
+}
+
+/* With the names of all processes and threads known from the first time. */
+static int read_again(struct chrome *c, struct nrg_error *err)
+{
+    struct nrg_layer_import *im = c->im;
+    int rc = nrg_layer_restart(im, err);
+    if (rc)
+        return rc;
+    struct nrg_chrome_tracks tracks = c->tracks;
+    c->tracks = (struct nrg_chrome_tracks){0};
+    release_trace(c);
+    nrg_chrome_tracks_restart(&tracks);
+    *c = (struct chrome){
+        .im = im, .tracks = tracks, .pending_flow = NRG_MISSING, .last_host = SIZE_MAX};
+    return read_document(c, err);
+}
+
+/* Takes out what would be there twice. */
+static int drop_repeated(struct chrome *c)
+{
+    bool *repeated = nrg_chrome_repeated(&c->tracks, c->im->sink);
+    if (!repeated)
+        return -ENOMEM;
+    c->repeated = nrg_chrome_drop(&c->ties, c->im->sink, repeated);
+    free(repeated);
+    return 0;
+}
+
+static int finish_trace(struct chrome *c, struct nrg_error *err)
+{
+    struct nrg_layer_import *im = c->im;
+    /* With times in whole us, a child may seem to outlast its parent by one. */
+    im->sink->slack_ns = c->fraction ? 2 : 1000;
+    int rc = close_begins(c);
+    if (!rc)
+        rc = drop_repeated(c);
+    if (!rc)
+        rc = nrg_chrome_tie(&c->ties, im->sink);
+    nrg_chrome_set_process(&c->tracks, im->sink);
+    find_clock(c);
+    add_notes(c);
+    return rc ? nrg_layer_out_of_memory(im, err) : 0;
+}
+
 static int read_trace(struct nrg_layer_import *im, struct nrg_error *err)
 {
     struct chrome c = {.im = im, .pending_flow = NRG_MISSING, .last_host = SIZE_MAX};
-    int rc = nrg_json_next(&im->json, err);
-    if (rc >= 0)
-        rc = rc == NRG_JSON_OBJECT ? read_object(&c, err) : read_events(&c, err);
-    if (!rc && (rc = nrg_json_next(&im->json, err)) >= 0) {
-        /* With times in whole us, a child may seem to outlast its parent by one. */
-        im->sink->slack_ns = c.fraction ? 2 : 1000;
-        rc = close_begins(&c);
-        if (!rc)
-            rc = nrg_chrome_tie(&c.ties, im->sink);
-        nrg_chrome_set_process(&c.tracks, im->sink);
-        find_clock(&c);
-        add_notes(&c);
-        if (rc)
-            rc = nrg_layer_out_of_memory(im, err);
-    }
-    nrg_chrome_tracks_release(&c.tracks);
-    nrg_chrome_ties_release(&c.ties);
-    free(c.begins);
+    int rc = read_document(&c, err);
+    if (!rc && c.tracks.late)
+        rc = read_again(&c, err);
+    if (!rc)
+        rc = finish_trace(&c, err);
+    release_trace(&c);
     return rc;
 }
 

@@ -34,9 +34,11 @@ static const struct field args[] = {
     {KEY("External id"), NUMBER, E(external), 0},
     {KEY("external id"), NUMBER, E(external), 0},
     {KEY("correlation"), NUMBER, E(correlation), 0},
+    {KEY("correlation_id"), NUMBER, E(correlation), 0},
     {KEY("device"), NUMBER, E(device), 0},
     {KEY("stream"), NUMBER, E(stream), 0},
     {KEY("op_name"), TEXT, E(op_name), sizeof((struct nrg_chrome_event *)0)->op_name},
+    {KEY("hlo_op"), TEXT, E(op_name), sizeof((struct nrg_chrome_event *)0)->op_name},
     {KEY("name"), TEXT, E(label), sizeof((struct nrg_chrome_event *)0)->label},
 };
 

@@ -37,6 +37,22 @@ int nrg_chrome_kernel(struct nrg_chrome_ties *t, const struct nrg_span_sink *sin
     return nrg_append(&t->kernels, &t->n_kernels, &t->cap_kernels, &kernel, sizeof kernel);
 }
 
+uint64_t nrg_chrome_drop(struct nrg_chrome_ties *t, struct nrg_span_sink *sink, const bool *tracks)
+{
+    size_t kept = 0, mark = 0, kernel = 0;
+    for (size_t i = 0; i < sink->n; i++) {
+        for (; mark < t->n_marks && t->marks[mark].record == (int64_t)i; mark++)
+            t->marks[mark].record = (int64_t)kept; /* marked ones are of the host, and stay */
+        for (; kernel < t->n_kernels && t->kernels[kernel].record == i; kernel++)
+            t->kernels[kernel].record = (uint32_t)kept;
+        if (!tracks[sink->records[i].track])
+            sink->records[kept++] = sink->records[i];
+    }
+    uint64_t dropped = sink->n - kept;
+    sink->n = kept;
+    return dropped;
+}
+
 /* A span that is open on a thread. */
 struct place {
     uint32_t record;

@@ -1,7 +1,8 @@
 /*
- * Chrome traces as torch.profiler, its predecessors and ONNX Runtime write them: chrome_event.c
- * reads one event at a time, chrome.c and ort.c turn it into a span, chrome_track.c finds its
- * thread or GPU stream, and chrome_tie.c links kernels to the operators that launched them.
+ * Chrome traces as torch.profiler, its predecessors, XLA and ONNX Runtime write them:
+ * chrome_event.c reads one event at a time, chrome.c and ort.c turn it into a span, chrome_track.c
+ * finds its thread or GPU stream, device.c says which names are those of devices, and chrome_tie.c
+ * links kernels to the operators that launched them.
  *
  * Structs are embedded; release those that have a release function. Errors are negative errno. One
  * thread at a time.
@@ -14,6 +15,29 @@
 
 #define NRG_CHROME_MODULE "nn.Module: "
 
+/* --- device.c --- */
+
+struct nrg_trace_device {
+    char family[16]; /* of its energy domain, such as "gpu"; "": the host */
+    int number;
+};
+
+/* What a line of a device shows; all but work repeat it in other words. */
+enum nrg_trace_line {
+    NRG_LINE_WORK,
+    NRG_LINE_OPERATORS,
+    NRG_LINE_MODULES,
+    NRG_LINE_STEPS,
+    NRG_LINE_DERIVED
+};
+
+/* Whether the process of this name is a device, and which. */
+bool nrg_trace_device(const char *label, struct nrg_trace_device *device);
+/* What a line of a device is, by the names of its process and thread. */
+enum nrg_trace_line nrg_trace_line(const char *process, const char *thread);
+
+/* --- chrome traces --- */
+
 /* The fields of an event that are used; long texts are cut. */
 struct nrg_chrome_event {
     char ph;
@@ -21,8 +45,8 @@ struct nrg_chrome_event {
     char label[128];                                     /* args.name: of a process or thread */
     int64_t ts_ns, dur_ns;                               /* NRG_MISSING */
     int64_t correlation, external, device, stream, flow; /* NRG_MISSING */
-    char op_name[64];                                    /* args of ONNX Runtime */
-    bool fraction;                                       /* ts has digits behind the point */
+    char op_name[128]; /* args of ONNX Runtime, XLA: the operator whose work it is */
+    bool fraction;     /* ts has digits behind the point */
     size_t name_len;
     char name[NRG_SPAN_NAME_MAX + 1];
 };
@@ -43,23 +67,41 @@ struct nrg_chrome_tracks {
     struct nrg_chrome_track {
         int64_t id; /* in the sink */
         struct nrg_span_track track;
-        size_t open; /* the begin (ph B) that is open on it, + 1 */
+        size_t open;  /* the begin (ph B) that is open on it, + 1 */
+        uint8_t line; /* enum nrg_trace_line */
     } * items;
     size_t n, cap;
-    struct nrg_map label_keys; /* threads that have a name, with or without events yet */
+    struct nrg_map label_keys; /* processes and threads that have a name */
     char (*labels)[128];
     size_t cap_labels;
+    struct nrg_map by_name; /* processes of events whose place depends on names */
+    bool late;              /* such a name came after events that needed it: read again */
 };
 
-/* The track of an event's thread, or of its stream: an index, or -errno. */
+/* Where an event without a known category belongs. */
+struct nrg_chrome_place {
+    struct nrg_trace_device device;
+    enum nrg_trace_line line;
+};
+
+/* Finds it by the names of process and thread. 0 or -ENOMEM. */
+int nrg_chrome_place(struct nrg_chrome_tracks *tracks, const struct nrg_chrome_event *event,
+                     struct nrg_chrome_place *place);
+/* The track of an event's thread, or of its stream on a device: an index, or -errno. */
 int64_t nrg_chrome_thread(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink,
                           const struct nrg_chrome_event *event);
-int64_t nrg_chrome_gpu(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink,
-                       const struct nrg_chrome_event *event);
-/* Takes a thread's name from an event that states one. 0 or -ENOMEM. */
+int64_t nrg_chrome_stream(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink,
+                          const struct nrg_chrome_event *event,
+                          const struct nrg_chrome_place *place);
+/* Takes the name of a process or thread from an event that states one. 0 or -ENOMEM. */
 int nrg_chrome_label(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink,
                      const struct nrg_chrome_event *event);
+/* Forgets all but the names. */
+void nrg_chrome_tracks_restart(struct nrg_chrome_tracks *tracks);
 void nrg_chrome_tracks_release(struct nrg_chrome_tracks *tracks);
+/* Per track of the sink (from 1): whether its lines only repeat what others of its device show.
+ * NULL when out of memory; the caller frees it. */
+bool *nrg_chrome_repeated(const struct nrg_chrome_tracks *tracks, const struct nrg_span_sink *sink);
 
 /* Gives the streams of GPUs the process of the threads, where there is one only. */
 void nrg_chrome_set_process(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink);
@@ -99,6 +141,9 @@ int nrg_chrome_mark(struct nrg_chrome_ties *ties, size_t record, enum nrg_chrome
 /* The record that the sink got last is a kernel. */
 int nrg_chrome_kernel(struct nrg_chrome_ties *ties, const struct nrg_span_sink *sink,
                       int64_t correlation, int64_t external);
+/* Takes the spans of the marked tracks (from 1) out of the sink. Returns how many they were. */
+uint64_t nrg_chrome_drop(struct nrg_chrome_ties *ties, struct nrg_span_sink *sink,
+                         const bool *tracks);
 /* Gives each kernel the path of the operator that launched it. */
 int nrg_chrome_tie(struct nrg_chrome_ties *ties, struct nrg_span_sink *sink);
 void nrg_chrome_ties_release(struct nrg_chrome_ties *ties);

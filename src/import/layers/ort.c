@@ -8,7 +8,8 @@
  *
  * Nodes are operators named as in the model, with their type as detail. "model_run" is a cycle, so
  * that runs can be distinguished. Other events of the session keep their names. Fences, which old
- * versions write around each node, are left out. Kernels of a GPU have a track of their own.
+ * versions write around each node, are left out. Kernels of a GPU are on tracks of its
+ * streams.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 struct ort {
     struct nrg_layer_import *im;
     struct nrg_chrome_event event;
+    struct nrg_chrome_tracks tracks; /* of GPUs */
     uint64_t bad;
 };
 
@@ -50,21 +52,31 @@ static bool strip_suffix(struct nrg_chrome_event *e, const char *suffix)
     return true;
 }
 
-static int64_t track_of(struct ort *o, bool gpu)
+/* Streams of a GPU are tracks of their own: they overlap. Without args.device there is one GPU. */
+static int64_t gpu_track(struct ort *o)
+{
+    static const struct nrg_chrome_place gpu = {.device = {.family = "gpu"}};
+    const char *domain = o->im->options->domain;
+    int64_t index = nrg_chrome_stream(&o->tracks, o->im->sink, &o->event, &gpu);
+    if (index < 0)
+        return index;
+    struct nrg_chrome_track *track = &o->tracks.items[index];
+    if (domain) {
+        nrg_copy(track->track.domain, sizeof track->track.domain, domain);
+        nrg_span_sink_set_track(o->im->sink, track->id, &track->track);
+    }
+    return track->id;
+}
+
+static int64_t thread_track(struct ort *o)
 {
     const struct nrg_chrome_event *e = &o->event;
     const char *domain = o->im->options->domain;
-    struct nrg_span_track track = {.kind = "thread"};
-    if (gpu) {
-        nrg_copy(track.kind, sizeof track.kind, "gpu");
-        nrg_copy(track.domain, sizeof track.domain, domain ? domain : "gpu-0");
-        nrg_copy(track.name, sizeof track.name, "GPU");
-    } else {
-        nrg_copy(track.domain, sizeof track.domain, domain ? domain : "");
-        track.pid = nrg_chrome_small_number(e->pid);
-        track.tid = nrg_chrome_small_number(e->tid);
-        snprintf(track.name, sizeof track.name, "%.40s thread %.40s", e->pid, e->tid);
-    }
+    struct nrg_span_track track = {.kind = "thread",
+                                   .pid = nrg_chrome_small_number(e->pid),
+                                   .tid = nrg_chrome_small_number(e->tid)};
+    nrg_copy(track.domain, sizeof track.domain, domain ? domain : "");
+    snprintf(track.name, sizeof track.name, "%.40s thread %.40s", e->pid, e->tid);
     return nrg_span_sink_track(o->im->sink, &track);
 }
 
@@ -90,7 +102,7 @@ static int add_node(struct ort *o)
     const char *text = e->name_len ? e->name : e->op_name[0] ? e->op_name : "(node)";
     int64_t name =
         nrg_span_sink_name(o->im->sink, NRG_KIND_OPERATOR, text, strlen(text), e->op_name);
-    return add_span(o, track_of(o, false), name, NRG_MISSING);
+    return add_span(o, thread_track(o), name, NRG_MISSING);
 }
 
 static int take_event(void *arg)
@@ -107,13 +119,13 @@ static int take_event(void *arg)
     if (!strcmp(e->cat, "Node"))
         return add_node(o);
     if (!strcmp(e->cat, "Kernel"))
-        return add_span(o, track_of(o, true),
+        return add_span(o, gpu_track(o),
                         nrg_span_sink_name(sink, NRG_KIND_KERNEL, e->name, e->name_len, e->op_name),
                         NRG_MISSING);
     bool cycle = !strcmp(e->name, "model_run");
     o->im->file->cycles += cycle;
     return add_span(
-        o, track_of(o, false),
+        o, thread_track(o),
         nrg_span_sink_name(sink, cycle ? NRG_KIND_CYCLE : NRG_KIND_SPAN, e->name, e->name_len, ""),
         cycle ? (int64_t)o->im->file->cycles : NRG_MISSING);
 }
@@ -128,6 +140,7 @@ static int read_profile(struct nrg_layer_import *im, struct nrg_error *err)
     if (!rc)
         rc = nrg_json_next(&im->json, err);
     nrg_layer_count(im, o.bad, "event", "events", "without usable times left out");
+    nrg_chrome_tracks_release(&o.tracks);
     return rc < 0 ? rc : 0;
 }
 

@@ -8,7 +8,10 @@
 
 #include "base/mem.h"
 #include "import/foreign.h"
+#include "import/internal.h"
 #include "sensors/channel.h"
+
+#define DATABASE_MAGIC "SQLite format 3"
 
 /* The order matters: profiles of ONNX Runtime are a kind of chrome trace. */
 /* clang-format off */
@@ -19,6 +22,8 @@ static const struct nrg_layer_format *const formats[] = {
     &nrg_layers_chrome,
     &nrg_layers_torch_phase,
     &nrg_layers_trt,
+    &nrg_layers_nsys,
+    &nrg_layers_gpu_csv,
 };
 /* clang-format on */
 
@@ -36,11 +41,10 @@ bool nrg_layer_head_has(const struct nrg_layer_head *head, const char *key)
 }
 
 /* The first tokens. Errors are left to the reader, which meets them again. */
-static int read_head(FILE *in, struct nrg_layer_head *head)
+static int read_tokens(FILE *in, struct nrg_layer_head *head)
 {
     struct nrg_json_stream s;
     struct nrg_error ignored;
-    *head = (struct nrg_layer_head){0};
     int rc = nrg_json_init(&s, in, "", NRG_JSON_MAY_BE_CUT | NRG_JSON_RAW_TEXTS);
     while (!rc && head->n < NRG_LAYER_HEAD) {
         int token = nrg_json_next(&s, &ignored);
@@ -52,23 +56,65 @@ static int read_head(FILE *in, struct nrg_layer_head *head)
         head->n++;
     }
     nrg_json_release(&s);
-    clearerr(in);
-    return rc ? rc : fseek(in, 0, SEEK_SET) ? -errno : 0;
+    return rc;
+}
+
+/* What stands before the first header in what nsys stats prints. */
+static bool is_chatter(const char *line)
+{
+    static const char *const starts[] = {"Processing [", "Generating ", "NOTICE", "** "};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (!strncmp(line, starts[i], strlen(starts[i])))
+            return true;
+    return !line[strspn(line, " \t\r")];
+}
+
+int nrg_layer_header(struct nrg_lines *lines)
+{
+    int rc;
+    while ((rc = nrg_lines_next(lines)) > 0 && is_chatter(lines->text.text))
+        ;
+    return rc;
+}
+
+/* The document is rewound. */
+static int read_head(FILE *in, struct nrg_layer_head *head)
+{
+    struct nrg_lines lines = {.in = in};
+    *head = (struct nrg_layer_head){.form = NRG_LAYER_TABLE};
+    int rc = nrg_layer_header(&lines);
+    if (rc > 0)
+        nrg_copy(head->line, sizeof head->line, lines.text.text);
+    nrg_str_release(&lines.text);
+    if (rc == -ENOMEM)
+        return rc;
+    if (!strncmp(head->line, DATABASE_MAGIC, sizeof DATABASE_MAGIC - 1))
+        head->form = NRG_LAYER_DATABASE;
+    rc = nrg_lines_rewind(&lines);
+    if (!rc && head->form == NRG_LAYER_TABLE)
+        rc = read_tokens(in, head);
+    if (nrg_layer_head_is(head, 0, NRG_JSON_OBJECT) || nrg_layer_head_is(head, 0, NRG_JSON_ARRAY))
+        head->form = NRG_LAYER_JSON;
+    int rewound = nrg_lines_rewind(&lines);
+    return rc ? rc : rewound;
 }
 
 static const struct nrg_layer_format *find_format(const struct nrg_layer_head *head)
 {
-    bool opened =
-        nrg_layer_head_is(head, 0, NRG_JSON_OBJECT) || nrg_layer_head_is(head, 0, NRG_JSON_ARRAY);
-    for (size_t i = 0; opened && i < sizeof formats / sizeof *formats; i++)
-        if (formats[i]->match(head))
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i]->form == head->form && (!formats[i]->match || formats[i]->match(head)))
             return formats[i];
     return NULL;
 }
 
-static int unknown_format(const struct nrg_layer_head *head, const char *path,
+static int unknown_format(FILE *in, const struct nrg_layer_head *head, const char *path,
                           struct nrg_error *err)
 {
+    const char *what = nrg_import_foreign_file(path, head->line, strlen(head->line));
+    if (what)
+        return nrg_fail(err, -EINVAL, path, "%s", what);
+    if (nrg_import_foreign_json(in, path, err))
+        return -EINVAL;
     if (head->n == 2 && (head->tokens[1].token == NRG_JSON_ARRAY_END ||
                          head->tokens[1].token == NRG_JSON_OBJECT_END))
         return nrg_fail(err, -ENODATA, path, "holds no layer and no event");
@@ -77,31 +123,53 @@ static int unknown_format(const struct nrg_layer_head *head, const char *path,
                             : "is empty, or not JSON");
 }
 
+/* What a reader did is finished by what is the same for all. */
+static int finish_read(struct nrg_layer_import *im, struct nrg_error *err)
+{
+    if (im->json.truncated)
+        nrg_layer_note(im, "the file is cut off behind byte %llu; what is before is used",
+                       (unsigned long long)nrg_json_position(&im->json));
+    if (im->lost_note)
+        return nrg_layer_out_of_memory(im, err);
+    if (!im->sink->n)
+        return nrg_fail(err, -ENODATA, im->file->path,
+                        "holds no layer and no event with a duration");
+    return 0;
+}
+
 int nrg_layer_import_stream(struct nrg_layer_import *im, FILE *in, const char *path,
                             struct nrg_error *err)
 {
     struct nrg_layer_head head;
     int rc = read_head(in, &head);
     if (rc)
-        return nrg_fail(err, rc, path, "cannot be read: %s", strerror(-rc));
+        return nrg_fail(err, rc, path, "cannot be read: %s", nrg_input_why(-rc));
     const struct nrg_layer_format *format = find_format(&head);
-    if (!format && nrg_import_foreign_json(in, path, err))
-        return -EINVAL;
     if (!format)
-        return unknown_format(&head, path, err);
+        return unknown_format(in, &head, path, err);
+    im->in = in;
     im->file->format = format->name;
     im->sink = nrg_span_sink_new();
-    if (!im->sink || nrg_json_init(&im->json, in, path, format->json_flags))
+    if (!im->sink ||
+        (format->form == NRG_LAYER_JSON && nrg_json_init(&im->json, in, path, format->json_flags)))
         return nrg_fail(err, -ENOMEM, path, "out of memory");
     rc = format->read(im, err);
-    if (!rc && im->json.truncated)
-        nrg_layer_note(im, "the file is cut off behind byte %llu; what is before is used",
-                       (unsigned long long)nrg_json_position(&im->json));
-    if (!rc && im->lost_note)
+    return rc ? rc : finish_read(im, err);
+}
+
+int nrg_layer_restart(struct nrg_layer_import *im, struct nrg_error *err)
+{
+    FILE *in = im->json.in;
+    unsigned flags = im->json.flags;
+    nrg_json_release(&im->json);
+    nrg_span_sink_free(im->sink);
+    im->sink = nrg_span_sink_new();
+    clearerr(in);
+    if (fseek(in, 0, SEEK_SET))
+        return nrg_fail(err, -errno, im->file->path, "cannot be read twice: %s", strerror(errno));
+    if (!im->sink || nrg_json_init(&im->json, in, im->file->path, flags))
         return nrg_layer_out_of_memory(im, err);
-    if (!rc && !im->sink->n)
-        return nrg_fail(err, -ENODATA, path, "holds no layer and no event with a duration");
-    return rc;
+    return 0;
 }
 
 int nrg_layer_import_file(struct nrg_layer_import *im, const char *path, struct nrg_error *err)

@@ -1,8 +1,9 @@
 /*
  * The contract between the readers of layer times (one file and one const struct each) and
  * import/join.c, which places and writes what they found. `match` decides by the first tokens of
- * the document. `read` gets the document once and puts spans into the sink, on the clock of the
- * file. Adding a format is one file and one line in read.c.
+ * the document, by the header of a table, or not at all: what a database holds its reader finds
+ * out. `read` gets the document once and puts spans into the sink, on the clock of the file. Adding
+ * a format is one file and one line in read.c.
  *
  * What is odd but no reason to stop is counted and reported in a note. Errors are negative errno
  * with err. One thread at a time. Inside src/import.
@@ -17,8 +18,12 @@
 
 enum { NRG_LAYER_HEAD = 48 }; /* tokens that `match` sees */
 
+enum nrg_layer_form { NRG_LAYER_JSON, NRG_LAYER_TABLE, NRG_LAYER_DATABASE };
+
 struct nrg_layer_head {
-    size_t n;
+    enum nrg_layer_form form;
+    char line[2048]; /* of a table: its header, cut */
+    size_t n;        /* of a JSON document */
     struct {
         enum nrg_json_token token;
         char text[40]; /* cut */
@@ -28,6 +33,7 @@ struct nrg_layer_head {
 struct nrg_layer_import {
     const struct nrg_import_join_options *options;
     struct nrg_input input; /* for progress; may be empty */
+    FILE *in;               /* the document */
     struct nrg_json_stream json;
     struct nrg_span_sink *sink;
     struct nrg_import_layers *file; /* wall_clock, cycles and notes are the reader's */
@@ -38,14 +44,16 @@ struct nrg_layer_import {
 
 struct nrg_layer_format {
     const char *name;
+    enum nrg_layer_form form;
     unsigned json_flags;
-    bool (*match)(const struct nrg_layer_head *head);
+    bool (*match)(const struct nrg_layer_head *head); /* NULL: all of its form */
     int (*read)(struct nrg_layer_import *im, struct nrg_error *err);
 };
 
 extern const struct nrg_layer_format nrg_layers_trt, nrg_layers_torch_phase;
 extern const struct nrg_layer_format nrg_layers_trtexec_profile, nrg_layers_trtexec_times;
 extern const struct nrg_layer_format nrg_layers_ort, nrg_layers_chrome;
+extern const struct nrg_layer_format nrg_layers_nsys, nrg_layers_gpu_csv;
 
 /* Reads one file, or an open, seekable stream, into a new im->sink. Release im in any case. */
 int nrg_layer_import_file(struct nrg_layer_import *im, const char *path, struct nrg_error *err);
@@ -73,6 +81,11 @@ static inline void nrg_layer_tick(struct nrg_layer_import *im)
         im->options->progress(im->options->progress_arg, im->file->path,
                               nrg_input_done_bytes(&im->input), im->input.size_bytes);
 }
+/* The first line of a table behind what its program said before it: as nrg_lines_next. */
+struct nrg_lines;
+int nrg_layer_header(struct nrg_lines *lines);
+/* For readers that need a second look: back to the document's first token, with an empty sink. */
+int nrg_layer_restart(struct nrg_layer_import *im, struct nrg_error *err);
 int nrg_layer_out_of_memory(const struct nrg_layer_import *im, struct nrg_error *err);
 
 /* Whether token i of the head is of that kind. */

@@ -436,10 +436,15 @@ static void store_span_totals(struct nrg_recorder *r)
         r->drain ? nrg_span_drain_totals(r->drain) : (struct nrg_span_totals){0};
     if (r->own_spans)
         t = (struct nrg_span_totals){.spans = r->own_spans};
-    else if (!t.threads && !t.dropped)
+    else if (!t.threads && !t.dropped && !t.refused)
         return;
+    if (t.refused)
+        nrg_store_integer(r->store, "spans_refused", (int64_t)t.refused);
     nrg_store_integer(r->store, "spans", (int64_t)t.spans);
     nrg_store_integer(r->store, "spans_dropped", (int64_t)t.dropped);
+    for (size_t i = 0; i < NRG_SPAN_DROPS; i++)
+        if (t.dropped_by[i])
+            nrg_store_integer(r->store, nrg_span_drop_names[i].meta, (int64_t)t.dropped_by[i]);
     nrg_store_integer(r->store, "spans_late", (int64_t)t.late);
     nrg_store_integer(r->store, "spans_damaged", (int64_t)t.damaged);
 }

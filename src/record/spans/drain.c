@@ -50,9 +50,11 @@ struct nrg_span_drain {
     size_t n_lanes, n_heap;
     struct waiting_cpu waiting[WAITING];
     size_t n_waiting;
-    uint64_t pid_namespace, unplaced;
+    uint64_t pid_namespace;
+    uint64_t unplaced, unplaced_seen; /* the memory's count; of it, since this drain began */
+    struct nrg_lane_drops drops;
     int64_t period_ns, cpu_next_ns, hand_over_ns;
-    bool said_lost, said_deep, said_forgotten;
+    bool said[NRG_SPAN_DROPS], said_forgotten;
     struct nrg_span_totals totals;
     pthread_t thread;
     bool started, stopped;
@@ -75,6 +77,7 @@ static void skip_old_records(struct nrg_span_drain *d)
         atomic_store(&slots[i].tail, atomic_load(&slots[i].head));
         atomic_store(&slots[i].dropped, 0);
         atomic_store(&slots[i].too_deep, 0);
+        atomic_store(&slots[i].nameless, 0);
     }
 }
 
@@ -129,12 +132,12 @@ static void close_lane(struct nrg_span_drain *d, size_t slot)
     d->n_lanes--;
 }
 
-static uint64_t count_unplaced(struct nrg_span_drain *d)
+static void count_unplaced(struct nrg_span_drain *d)
 {
     uint64_t unplaced = atomic_load_explicit(&d->segment->header->unplaced, memory_order_relaxed);
     uint64_t more = unplaced > d->unplaced ? unplaced - d->unplaced : 0;
     d->unplaced = unplaced;
-    return more;
+    d->unplaced_seen += more < (uint64_t)INT64_MAX / 4 - d->unplaced_seen ? more : 0;
 }
 
 static void say_once(struct nrg_span_drain *d, bool *said, const char *why)
@@ -144,14 +147,27 @@ static void say_once(struct nrg_span_drain *d, bool *said, const char *why)
     *said = true;
 }
 
-static void count_dropped(struct nrg_span_drain *d, uint64_t more, bool no_room, bool too_deep)
+/* Of what is missing, what has no other reason found no room in its ring. */
+static uint64_t ring_full(const struct nrg_span_drain *d)
 {
-    d->totals.dropped += more < INT64_MAX - d->totals.dropped ? more : 0;
-    if (no_room)
-        say_once(d, &d->said_lost, "marked faster than could be written: some are missing");
-    if (too_deep)
-        say_once(d, &d->said_deep,
+    uint64_t others = d->drops.too_deep + d->drops.nameless;
+    return d->drops.all > others ? d->drops.all - others : 0;
+}
+
+static void say_dropped(struct nrg_span_drain *d)
+{
+    if (ring_full(d))
+        say_once(d, &d->said[NRG_DROP_RING],
+                 "marked faster than could be written: some are missing");
+    if (d->drops.too_deep)
+        say_once(d, &d->said[NRG_DROP_DEPTH],
                  "more than 1024 were open at once in a thread: deeper ones are missing");
+    if (d->drops.nameless)
+        say_once(d, &d->said[NRG_DROP_NAMES],
+                 "there is no room for more names: what has further ones is missing");
+    if (d->unplaced_seen)
+        say_once(d, &d->said[NRG_DROP_THREADS],
+                 "more than 256 threads marked at once: what the others marked is missing");
 }
 
 /* Finds new threads and how much waits; returns the records in the fullest ring. */
@@ -170,15 +186,13 @@ static uint64_t survey_rings(struct nrg_span_drain *d)
             nrg_span_history_open(&d->rows.histories, d->lanes[i], &d->rows.texts);
         uint64_t waiting = nrg_span_lane_look(d->lanes[i], &d->totals.damaged);
         fullest = waiting > fullest ? waiting : fullest;
-        const struct nrg_span_lane *lane = d->lanes[i];
-        uint64_t dropped = nrg_span_lane_dropped(d->lanes[i]);
-        count_dropped(d, dropped, lane->dropped > lane->too_deep, lane->too_deep > 0);
+        nrg_span_lane_dropped(d->lanes[i], &d->drops);
     }
     if (d->totals.forgotten)
         say_once(d, &d->said_forgotten,
                  "GPU work was reported too long after its launch: some is below no span");
-    uint64_t unplaced = count_unplaced(d);
-    count_dropped(d, unplaced, unplaced > 0, false);
+    count_unplaced(d);
+    say_dropped(d);
     d->clock.now_ns = nrg_now_ns();
     return fullest;
 }
@@ -421,12 +435,29 @@ static void end_thread(struct nrg_span_drain *d)
     d->started = false;
 }
 
+/* Programs that could not mark, because their libnrg is of another layout. */
+static void count_refused(struct nrg_span_drain *d)
+{
+    struct nrg_ring_refusals *r = nrg_span_segment_refusals(d->segment);
+    char why[160];
+    d->totals.refused = atomic_load(&r->programs);
+    if (!d->totals.refused)
+        return;
+    snprintf(why, sizeof why,
+             "%llu %s marked with a libnrg of another layout (%u, this nrg's is %d): nothing of it "
+             "is recorded",
+             (unsigned long long)d->totals.refused, d->totals.refused == 1 ? "program" : "programs",
+             atomic_load(&r->version), NRG_RING_VERSION);
+    nrg_queue_push_event(d->options.queue, "lost", "spans", why);
+}
+
 void nrg_span_drain_stop(struct nrg_span_drain *d)
 {
     if (d->stopped)
         return;
     d->stopped = true;
     end_thread(d);
+    count_refused(d);
     atomic_store(&d->segment->header->listening, 0);
     if (d->n_lanes || atomic_load(&d->segment->header->claims)) {
         nrg_span_drain_step(d, true);
@@ -436,5 +467,12 @@ void nrg_span_drain_stop(struct nrg_span_drain *d)
 
 struct nrg_span_totals nrg_span_drain_totals(const struct nrg_span_drain *d)
 {
-    return d->totals;
+    struct nrg_span_totals totals = d->totals;
+    totals.dropped_by[NRG_DROP_RING] = ring_full(d);
+    totals.dropped_by[NRG_DROP_DEPTH] = d->drops.too_deep;
+    totals.dropped_by[NRG_DROP_NAMES] = d->drops.nameless;
+    totals.dropped_by[NRG_DROP_THREADS] = d->unplaced_seen;
+    for (size_t i = 0; i < NRG_SPAN_DROPS; i++)
+        totals.dropped += totals.dropped_by[i];
+    return totals;
 }

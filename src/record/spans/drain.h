@@ -20,6 +20,7 @@
 #ifndef NRG_RECORD_SPANS_DRAIN_H
 #define NRG_RECORD_SPANS_DRAIN_H
 
+#include "record/format.h"
 #include "record/pace.h"
 #include "record/queue.h"
 #include "record/spans/segment.h"
@@ -39,9 +40,11 @@ struct nrg_span_drain_options {
 struct nrg_span_totals {
     uint64_t threads; /* that marked something */
     uint64_t spans, events;
-    uint64_t dropped;   /* spans, marks and counts that found no room */
-    uint64_t late;      /* events whose time had to be raised */
-    uint64_t damaged;   /* records that were not events */
+    uint64_t dropped;                    /* spans, marks and counts that are missing */
+    uint64_t dropped_by[NRG_SPAN_DROPS]; /* the same by reason (record/format.h) */
+    uint64_t refused;                    /* programs whose libnrg is of another layout */
+    uint64_t late;                       /* events whose time had to be raised */
+    uint64_t damaged;                    /* records that were not events */
     uint64_t forgotten; /* past spans that were launched longer ago than is remembered */
 };
 

@@ -154,14 +154,21 @@ uint64_t nrg_span_lane_look(struct nrg_span_lane *lane, uint64_t *damaged)
     return head - lane->tail;
 }
 
-uint64_t nrg_span_lane_dropped(struct nrg_span_lane *lane)
+/* What a count of the memory grew by; one that a program overwrote adds nothing absurd. */
+static void take_count(_Atomic uint64_t *count, uint64_t *seen, uint64_t *sum)
+{
+    uint64_t now = atomic_load_explicit(count, memory_order_acquire);
+    uint64_t more = now > *seen ? now - *seen : 0;
+    *seen = now;
+    *sum += more < (uint64_t)INT64_MAX / 2 - *sum ? more : 0;
+}
+
+void nrg_span_lane_dropped(struct nrg_span_lane *lane, struct nrg_lane_drops *drops)
 {
     struct nrg_ring_slot *slot = lane->slot;
-    uint64_t dropped = atomic_load_explicit(&slot->dropped, memory_order_acquire);
-    uint64_t more = dropped > lane->dropped ? dropped - lane->dropped : 0;
-    lane->dropped = dropped;
-    lane->too_deep = atomic_load_explicit(&slot->too_deep, memory_order_relaxed);
-    return more;
+    take_count(&slot->dropped, &lane->dropped, &drops->all);
+    take_count(&slot->too_deep, &lane->too_deep, &drops->too_deep);
+    take_count(&slot->nameless, &lane->nameless, &drops->nameless);
 }
 
 /* Copies records from number `from` on; at least `need`, or false. */

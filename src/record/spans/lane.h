@@ -55,6 +55,7 @@ struct nrg_span_lane {
     uint64_t tail, read, head; /* records given out, copied, there */
     uint64_t dropped;          /* of the slot's count, already reported */
     uint64_t too_deep;         /* of these; may be ahead of them for a moment */
+    uint64_t nameless;         /* likewise */
     unsigned depth, hidden;    /* open spans; begins that were too deep */
     int64_t last_ns;
     int64_t begun_ns[NRG_LANE_MAX_DEPTH]; /* of the open spans */
@@ -78,8 +79,11 @@ void nrg_span_lane_free(struct nrg_span_lane *lane);
 
 /* Reads how far the ring is filled; returns the records waiting. Impossible counts are damage. */
 uint64_t nrg_span_lane_look(struct nrg_span_lane *lane, uint64_t *damaged);
-/* Records that were dropped since the last call. */
-uint64_t nrg_span_lane_dropped(struct nrg_span_lane *lane);
+/* Adds what was dropped since the last call. */
+struct nrg_lane_drops {
+    uint64_t all, too_deep, nameless; /* the latter are parts, and may be ahead for a moment */
+};
+void nrg_span_lane_dropped(struct nrg_span_lane *lane, struct nrg_lane_drops *drops);
 
 /* True when lane->next is the next event. */
 bool nrg_span_lane_peek(struct nrg_span_lane *lane, const struct nrg_span_clock *clock,

@@ -56,6 +56,7 @@ static int make_file(struct nrg_span_segment *s)
 static int fill_header(struct nrg_ring_header *h)
 {
     struct nrg_root here;
+    struct nrg_ring_refusals *refusals = (void *)((char *)h + NRG_RING_REFUSALS_AT);
     nrg_root_init(&here, NULL, NULL);
     if (getrandom(h->token, sizeof h->token, GRND_NONBLOCK) != (ssize_t)sizeof h->token)
         return -EIO;
@@ -65,6 +66,7 @@ static int fill_header(struct nrg_ring_header *h)
     h->n_records = NRG_RING_RECORDS;
     h->names_bytes = NRG_RING_NAMES_BYTES;
     atomic_store(&h->names_used, 1);
+    refusals->magic = NRG_RING_REFUSALS_MAGIC;
     h->magic = NRG_RING_MAGIC;
     return 0;
 }

@@ -33,6 +33,11 @@ static inline struct nrg_ring_slot *nrg_span_segment_slots(const struct nrg_span
     return (struct nrg_ring_slot *)((char *)s->header + NRG_RING_SLOTS_AT);
 }
 
+static inline struct nrg_ring_refusals *nrg_span_segment_refusals(const struct nrg_span_segment *s)
+{
+    return (struct nrg_ring_refusals *)((char *)s->header + NRG_RING_REFUSALS_AT);
+}
+
 /* Copies size bytes from offset. -EIO when they are not there. */
 int nrg_span_segment_read(const struct nrg_span_segment *segment, size_t offset, void *to,
                           size_t size);

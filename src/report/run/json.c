@@ -1,5 +1,6 @@
 /* The summary as JSON for other programs: docs/json.md. Missing values are absent, never 0. */
 #include "base/stats.h"
+#include "record/format.h"
 #include "report/run/report.h"
 
 #include <math.h>
@@ -228,13 +229,21 @@ static void add_model(json_t *doc, const struct nrg_model_counts *counts)
 /* What the programs marked, where that was counted. */
 static void add_spans(json_t *doc, const struct nrg_recording *recording)
 {
-    int64_t spans, dropped = 0;
+    int64_t spans, dropped = 0, n;
     if (nrg_recording_integer(recording, "spans", &spans))
         return;
     nrg_recording_integer(recording, "spans_dropped", &dropped);
-    json_object_set_new(
-        doc, "spans",
-        json_pack("{s:I, s:I}", "count", (json_int_t)spans, "dropped", (json_int_t)dropped));
+    json_t *reasons = json_object();
+    for (size_t i = 0; i < NRG_SPAN_DROPS; i++)
+        if (!nrg_recording_integer(recording, nrg_span_drop_names[i].meta, &n) && n > 0)
+            json_object_set_new(reasons, nrg_span_drop_names[i].json, json_integer(n));
+    json_t *o = json_pack("{s:I, s:I}", "count", (json_int_t)spans, "dropped", (json_int_t)dropped);
+    if (json_object_size(reasons))
+        json_object_set(o, "dropped_by", reasons);
+    json_decref(reasons);
+    if (!nrg_recording_integer(recording, "spans_refused", &n) && n > 0)
+        json_object_set_new(o, "refused_programs", json_integer(n));
+    json_object_set_new(doc, "spans", o);
 }
 
 json_t *nrg_report_json(const struct nrg_report *r)

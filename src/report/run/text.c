@@ -4,6 +4,7 @@
  * line, so that one cannot be quoted without seeing it.
  */
 #include "base/stats.h"
+#include "record/format.h"
 #include "report/run/report.h"
 
 #include <inttypes.h>
@@ -21,17 +22,37 @@
 #define MAX_SHOWN_COMMAND   60
 #define MIN_NAME_WIDTH      20
 
+/* Why spans are missing, with their numbers; recordings of earlier versions do not tell. */
+static void print_reasons(const struct nrg_recording *recording, FILE *out)
+{
+    int64_t n;
+    bool any = false;
+    for (size_t i = 0; i < NRG_SPAN_DROPS; i++) {
+        if (nrg_recording_integer(recording, nrg_span_drop_names[i].meta, &n) || n <= 0)
+            continue;
+        fprintf(out, "%s%" PRId64 " %s", any ? ", " : " (", n, nrg_span_drop_names[i].words);
+        any = true;
+    }
+    if (any)
+        fputc(')', out);
+}
+
 /* What the programs marked; nothing when none did. */
 static void print_spans(const struct nrg_recording *recording, const struct nrg_text_style *st,
                         FILE *out)
 {
-    int64_t spans, dropped = 0;
+    int64_t spans, dropped = 0, refused;
     if (nrg_recording_integer(recording, "spans", &spans))
         return;
     nrg_recording_integer(recording, "spans_dropped", &dropped);
     fprintf(out, "   %" PRId64 " spans", spans);
     if (dropped > 0)
-        fprintf(out, "%s, %" PRId64 " dropped%s", st->warn, dropped, st->off);
+        fprintf(out, "%s, %" PRId64 " dropped", st->warn, dropped);
+    print_reasons(recording, out);
+    fprintf(out, "%s", dropped > 0 ? st->off : "");
+    if (!nrg_recording_integer(recording, "spans_refused", &refused) && refused > 0)
+        fprintf(out, "   %s%" PRId64 " %s marked with a libnrg of another version: not recorded%s",
+                st->warn, refused, refused == 1 ? "program" : "programs", st->off);
 }
 
 static void print_run_head(const struct nrg_report *r, const struct nrg_text_style *st, FILE *out)
