@@ -3,8 +3,9 @@
  *
  *   spans-dump FILE.nrg            {"series", "track", "track_kind", "domain", "pid", "tid",
  * "kind", "name", "detail", "begin_ns", "end_ns", "number", "duration_ns", "path": names from the
- * top, "depth"} spans-dump --runs FILE.nrg     layer executions in the file's order
- * (record/read/layer_runs.h)
+ * top, "depth"}
+ *   spans-dump --runs FILE.nrg     layer executions in the file's order (record/read/layer_runs.h)
+ *   spans-dump --counts FILE.nrg   {"pid", "count", "amount", "open": names of the spans around it}
  *
  * Nesting is taken from the order of events alone, as a reader must.
  */
@@ -68,8 +69,21 @@ static void print_span(const struct nrg_span_catalog *c, const struct nrg_cursor
     print_line(line);
 }
 
+static void print_count(const struct nrg_span_catalog *c, const struct nrg_cursor_row *row,
+                        const struct lane *lane)
+{
+    const struct nrg_span_track *track = nrg_span_catalog_track(c, row->cells[NRG_S_TRACK]);
+    const struct nrg_span_name *name = nrg_span_catalog_name(c, row->cells[NRG_S_NAME]);
+    json_t *open = json_array();
+    for (size_t i = 0; i < lane->n; i++)
+        json_array_append_new(open,
+                              json_string(nrg_span_catalog_name(c, lane->stack[i].name)->text));
+    print_line(json_pack("{s:i, s:s, s:I, s:o}", "pid", track->pid, "count", name->text, "amount",
+                         (json_int_t)row->cells[NRG_S_VALUE], "open", open));
+}
+
 static int take_row(const struct nrg_span_catalog *c, struct lane *lanes,
-                    const struct nrg_cursor_row *row)
+                    const struct nrg_cursor_row *row, bool counts)
 {
     const struct nrg_span_track *track = nrg_span_catalog_track(c, row->cells[NRG_S_TRACK]);
     bool nameless =
@@ -84,16 +98,19 @@ static int take_row(const struct nrg_span_catalog *c, struct lane *lanes,
     if (row->cells[NRG_S_EVENT] == NRG_SPAN_BEGIN)
         lane->stack[lane->n++] = (struct open_span){
             row->cells[NRG_S_NAME], row->t_ns, row->cells[NRG_S_VALUE], row->cells[NRG_S_PARENT]};
+    if (row->cells[NRG_S_EVENT] == NRG_SPAN_COUNT && counts)
+        print_count(c, row, lane);
     if (row->cells[NRG_S_EVENT] != NRG_SPAN_END)
         return 0;
     if (!lane->n || (!nameless && lane->stack[lane->n - 1].name != row->cells[NRG_S_NAME]))
         return 1; /* does not nest */
     lane->n--;
-    print_span(c, row, &lane->stack[lane->n], lane->n, true);
+    if (!counts)
+        print_span(c, row, &lane->stack[lane->n], lane->n, true);
     return 0;
 }
 
-static int dump_spans(struct nrg_recording *recording)
+static int dump_spans(struct nrg_recording *recording, bool counts)
 {
     struct nrg_span_catalog c = {0};
     struct nrg_cursor *cursor = NULL;
@@ -103,11 +120,11 @@ static int dump_spans(struct nrg_recording *recording)
     struct lane *lanes = calloc(c.n_tracks + 1, sizeof *lanes);
     rc = rc || !lanes || nrg_cursor_open(recording, 1u << NRG_SPANS, &cursor);
     while (!rc && nrg_cursor_next(cursor, &row) > 0)
-        rc = take_row(&c, lanes, &row);
+        rc = take_row(&c, lanes, &row, counts);
     for (size_t i = 0; lanes && i < c.n_tracks; i++) {
         int64_t cells[NRG_S_COLUMNS] = {c.tracks[i].id};
         const struct nrg_cursor_row end = {.cells = cells};
-        while (lanes[i].n--)
+        while (!counts && lanes[i].n--)
             print_span(&c, &end, &lanes[i].stack[lanes[i].n], lanes[i].n, false);
         free(lanes[i].stack);
     }
@@ -140,15 +157,16 @@ int main(int argc, char **argv)
     struct nrg_recording *recording;
     struct nrg_error err;
     bool runs = argc == 3 && !strcmp(argv[1], "--runs");
-    if (argc != 2 && !runs) {
-        fprintf(stderr, "usage: spans-dump [--runs] FILE.nrg\n");
+    bool counts = argc == 3 && !strcmp(argv[1], "--counts");
+    if (argc != 2 && !runs && !counts) {
+        fprintf(stderr, "usage: spans-dump [--runs|--counts] FILE.nrg\n");
         return 2;
     }
     if (nrg_recording_open(argv[argc - 1], &recording, &err)) {
         fprintf(stderr, "%s\n", err.what);
         return 1;
     }
-    int rc = runs ? dump_runs(recording) : dump_spans(recording);
+    int rc = runs ? dump_runs(recording) : dump_spans(recording, counts);
     nrg_recording_close(recording);
     return rc;
 }
