@@ -3,10 +3,10 @@
  *
  *   spans-dump FILE.nrg            {"series", "track", "track_kind", "domain", "pid", "tid",
  * "kind", "name", "detail", "begin_ns", "end_ns", "number", "duration_ns", "path": names from the
- * top, "depth"} spans-dump --runs FILE.nrg     layer executions in the file's order
- * (record/read/layer_runs.h)
- *   spans-dump --counts FILE.nrg   what was counted and marked: {"kind", "name", "t_ns", "tid",
- * "amount", "open": names of the spans that were open, outermost first}
+ * top, "depth"}
+ *   spans-dump --runs FILE.nrg     layer executions in the file's order (record/read/layer_runs.h)
+ *   spans-dump --counts FILE.nrg   what was counted and marked: {"kind", "name", "t_ns", "pid",
+ * "tid", "amount", "open": names of the spans that were open, outermost first}
  *
  * Nesting is taken from the order of events alone, as a reader must.
  */
@@ -73,15 +73,15 @@ static void print_span(const struct nrg_span_catalog *c, const struct nrg_cursor
 static void print_count(const struct nrg_span_catalog *c, const struct nrg_cursor_row *row,
                         const struct lane *lane)
 {
+    const struct nrg_span_track *track = nrg_span_catalog_track(c, row->cells[NRG_S_TRACK]);
     const struct nrg_span_name *name = nrg_span_catalog_name(c, row->cells[NRG_S_NAME]);
     json_t *open = json_array();
     for (size_t i = 0; i < lane->n; i++)
         json_array_append_new(open,
                               json_string(nrg_span_catalog_name(c, lane->stack[i].name)->text));
-    print_line(json_pack("{s:s, s:s, s:I, s:i, s:I, s:o}", "kind", name->kind, "name", name->text,
-                         "t_ns", (json_int_t)row->t_ns, "tid",
-                         nrg_span_catalog_track(c, row->cells[NRG_S_TRACK])->tid, "amount",
-                         (json_int_t)row->cells[NRG_S_VALUE], "open", open));
+    print_line(json_pack("{s:s, s:s, s:I, s:i, s:i, s:I, s:o}", "kind", name->kind, "name",
+                         name->text, "t_ns", (json_int_t)row->t_ns, "pid", track->pid, "tid",
+                         track->tid, "amount", (json_int_t)row->cells[NRG_S_VALUE], "open", open));
 }
 
 static int take_row(const struct nrg_span_catalog *c, struct lane *lanes,

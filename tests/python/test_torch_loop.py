@@ -7,11 +7,15 @@ import gc
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from recorder_standin import api, log  # noqa: E402  (before nrg)
+from support import BUILD, TOP  # noqa: E402
+sys.path.insert(0, os.path.join(TOP, "tests", "support"))
+import loop_counts  # noqa: E402
 
 try:
     import torch
@@ -175,14 +179,14 @@ class Steps(Case):
                          [("epoch", 1, 3), ("epoch", 2, 3), ("epoch", 3, 1), ("epoch", 4, 3)])
 
     def test_two_optimizers(self):
-        """As in adversarial training: the one that steps first ends the step."""
+        """As in adversarial training: a step ends when both have made theirs."""
         other = model()
         second = torch.optim.Adam(other.parameters(), 0.01)
         for x, y in loader():
             self.one(x, y)
             other(x).sum().backward()
             second.step()
-        self.assertEqual(len(log.of("step")), 4)  # the last one holds what followed the last step()
+        self.assertEqual(len(log.of("step")), 3)
         self.assertEqual([p.detail for p in log.of("phase") if p.text == "optimizer.step"], ["SGD", "Adam"] * 3)
 
     def test_closure(self):
@@ -280,7 +284,8 @@ class Steps(Case):
 class Samples(Case):
     def counted(self, net, *args, **kwargs):
         del log.counts[:]
-        net(*args, **kwargs)
+        with torch.no_grad():
+            net(*args, **kwargs)
         return [n for name, n in log.counts if name == "samples"]
 
     def test_first_dimension_of_the_first_tensor(self):
@@ -293,6 +298,7 @@ class Samples(Case):
                 return self.w * 1
 
         net = Takes()
+        self.optimizer = None
         self.assertEqual(self.counted(net, torch.ones(5, 2)), [5])
         self.assertEqual(self.counted(net, None, 3, torch.ones(4, 2), torch.ones(9)), [4])
         self.assertEqual(self.counted(net, scale=2.0, ids=torch.ones(7, 2)), [7])
@@ -306,10 +312,19 @@ class Samples(Case):
 
     def test_only_the_first_model_counts(self):
         other = model()
-        self.net(torch.ones(2, 4))
-        other(torch.ones(3, 4))
-        self.net(torch.ones(2, 4))
+        with torch.no_grad():
+            self.net(torch.ones(2, 4))
+            other(torch.ones(3, 4))
+            self.net(torch.ones(2, 4))
         self.assertEqual(log.counts, [("samples", 2), ("samples", 2)])
+
+
+@unittest.skipIf(int(torch.__version__.split(".")[0]) > 1, "tests/torch2/test_loops.py does it")
+class Table(unittest.TestCase):
+    def test_counted_is_true(self):
+        """The loops of tests/data/loops under `nrg run --torch`."""
+        with tempfile.TemporaryDirectory(prefix="nrg-loops-") as folder:
+            loop_counts.check(self, BUILD, sys.executable, folder, at_least=50)
 
 
 class Operators(unittest.TestCase):

@@ -33,14 +33,16 @@ class End:
 
 
 def begin_engine(thread):
+    thread.backwards += 1
     torch.autograd.Variable._execution_engine.queue_callback(End(thread))
 
 
 def inside(thread):
     """True while the engine runs on this thread: a call of a module then is a recomputation."""
-    if not thread.in_backward:
-        return False
-    if _task_id is not None and _task_id() == -1:
+    if _task_id is None:
+        return thread.in_backward
+    if _task_id() != -1:
+        return True
+    if thread.in_backward:
         thread.close_all()  # left behind by an error
-        return False
-    return True
+    return False

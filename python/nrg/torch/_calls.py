@@ -11,7 +11,7 @@ from torch import nn
 
 from .. import _nrg
 from .._record import before_stop
-from . import _backward, _generate, _loop, _names, _operators
+from . import _backward, _generate, _loader, _loop, _names, _operators, _optimizer
 from ._compile import short_cut, skip_frames
 from ._cuda import cuda
 from ._state import Thread, listening, note_once, state, this_thread, trouble
@@ -95,7 +95,8 @@ def switch_on():
     before = nn.Module.__call__
     patches.replace(nn.Module, "__call__", _nrg.around_module(before))
     short_cut(before, nn.Module.__call__)
-    _loop.patch(patches)
+    _loader.patch(patches)
+    _optimizer.patch(patches)
     patches.stop_waiting = _generate.patch(patches)
     state.troubles = 0
     state.on = True

@@ -1,12 +1,19 @@
 """Steps, epochs and samples, when the usual training loop is seen.
 
   training    a call of a model in training mode, with gradients, on a thread that has an optimizer.
-  step        begins with the first call for training, ends with the end of the optimizer's step(). Of several
-              optimizers the first whose step() is called decides. Numbered.
-  epoch       one iteration over a DataLoader, from the first call of a model in it to its end; "evaluation"
-              when that call is not for training. Numbered, each of its own.
+  step        begins with the first call for training, ends when its optimizers have made their step() (_optimizer.py). Numbered.
+  epoch       one round over a DataLoader, from the first call of a model that belongs to it to the end of its last step;
+              "evaluation" when that call is not for training. Numbered, each of its own.
   phases      "dataloader.next" and "optimizer.step".
-  samples     counted at calls of the first model: the first dimension of its first tensor.
+  samples     each batch that a loader hands out is counted once, where it is used: in the step that it is for, or in the
+              evaluation. Its size is the loader's (_batch.py). Without a loader a call of the first model counts, in a step again only
+              after a backward pass, so that several calls for one loss are one batch.
+
+Which loop a call belongs to: a loop waits until a model is called for it. Of the loops that have batches left, a call belongs
+to the innermost open one of its kind, else to the last that was begun. Prefetchers take batches before they are used, so the
+end of an iterator is not the end of its loop while batches are left: the iterator's death, the end of the last step or the
+next loop is. A batch of an evaluation is counted when the next one is asked for: until then a call for training may show
+that it was an epoch all the same (a teacher or a frozen encoder is called first).
 
 In a process of a distributed job these spans have the detail "rank 1 of 4": `nrg attribute` so has a row per rank,
 and knows that their steps and epochs are those of one job.
@@ -16,33 +23,53 @@ closed them: settle() looks. A program that opens spans of its own in the body o
 epochs nor steps of that loop: opened inside of its spans they would be cut by their end.
 """
 import functools
-import gc
 import itertools
 import weakref
+from collections import deque
 
 import torch
-from torch.optim import Optimizer
 from torch.utils.data import dataloader
 
 from .. import _nrg
-from . import _backward, _cached, _generate, _operators
+from . import _backward, _batch, _cached, _generate
 from ._cuda import cuda
-from ._state import listening, name_id, state, this_thread, weak
+from ._state import listening, name_id, note_once, state, this_thread, weak
 
-Tensor = torch.Tensor
 grad_enabled = torch.is_grad_enabled
 depth, unwind = _nrg.depth, _nrg.unwind
+STEPPING = -1  # Thread.counted, of a count inside of step(): a closure may be called many times
 
 
-class Frame:
-    """An open loop or step."""
+class Step:
+    """An open step."""
 
-    __slots__ = ("level", "loop", "over")
+    __slots__ = ("level", "over", "stepped")
 
-    def __init__(self, level, loop=None):
+    def __init__(self, level):
         self.level = level
-        self.loop = loop  # weak: the iterator; None: a step
         self.over = False
+        self.stepped = set()  # id() of optimizers that have made their step() in it
+
+
+class Loop:
+    """A round over a DataLoader; an open span once a model was called for it."""
+
+    __slots__ = ("iterator", "loader", "level", "over", "training", "foreign", "beside", "batches", "chosen", "called", "waiting", "used",
+                 "exhausted")
+
+    def __init__(self, iterator, loader, foreign, beside, chosen):
+        self.iterator, self.loader = iterator, loader  # weak
+        self.level = None        # of spans, before it; None: not open
+        self.over = False
+        self.training = False
+        self.foreign = foreign   # spans that are not ours and were open when it began
+        self.beside = beside     # the loop that began just before, without a batch yet: zip(a, b)
+        self.batches = deque()   # those handed out and not used yet
+        self.chosen = chosen     # sizes that the batch sampler has chosen
+        self.called = None       # samples of a call that was not for training, since the last batch
+        self.waiting = 0         # batches that there were when a helper was called
+        self.used = False        # a batch of it, though it could not be opened
+        self.exhausted = False
 
 
 class Numbers:
@@ -63,11 +90,27 @@ def _rank():
     return "rank %d of %d" % (distributed.get_rank(), distributed.get_world_size())
 
 
+def _count(samples):
+    if samples:
+        _nrg.count(name_id("samples", "counter"), samples)
+
+
+def count_owed(thread):
+    """What was used inside of step() is counted after it, in the step."""
+    _count(thread.owed)
+    thread.owed = 0
+
+
 def _drop(thread, i):
-    """Ends the frames from the i-th on."""
-    level = thread.frames[i].level
-    del thread.frames[i:]
-    unwind(level)
+    """Ends the frames from the i-th on, the innermost first."""
+    while len(thread.frames) > i:
+        frame = thread.frames[-1]
+        level = frame.level
+        if isinstance(frame, Loop):
+            evaluated(frame)
+            frame.level = None
+        thread.frames.pop()
+        unwind(level)
 
 
 def settle(thread):
@@ -75,58 +118,204 @@ def settle(thread):
     frames = thread.frames
     now = depth() if frames else 0
     while frames and frames[-1].level >= now:
-        thread.steps_off |= frames.pop().loop is None
+        frame = frames.pop()
+        thread.steps_off |= isinstance(frame, Step)
+        if isinstance(frame, Loop):
+            frame.level = None
     for i, frame in enumerate(frames):
         if frame.over:
             _drop(thread, i)
             break
 
 
-def _in_step(thread):
-    return any(frame.loop is None for frame in thread.frames)
+def step_of(thread):
+    return next((frame for frame in thread.frames if isinstance(frame, Step)), None)
 
 
-def _begin_step(thread):
-    thread.frames.append(Frame(depth()))
+def begin_step(thread):
+    thread.frames.append(Step(depth()))
     _nrg.begin_numbered(name_id("step", "step", _rank()), numbers.step())
 
 
-def _end_step(thread):
-    for i, frame in enumerate(thread.frames):
-        if frame.loop is None:
-            if not thread.in_call:
-                _drop(thread, i)
-            else:
-                frame.over = True  # inside the forward of a module: when that has ended
-            break
-    if state.cuda:
-        cuda.step()
+def end_step(thread, step):
+    thread.counted = None
+    thread.stepped_before = True
+    if thread.in_call:
+        step.over = True  # inside the forward of a module: when that has ended
+        return
+    _drop(thread, thread.frames.index(step))
+    for loop in list(thread.loops):
+        if loop.exhausted and loop.training and not loop.batches:
+            end_loop(thread, loop)
 
 
 def failed(thread):
-    """An exception has left the outermost call: the step is not going to end as steps do."""
-    _cached.leave(thread)
-    if not thread.stepping:
-        for i, frame in enumerate(thread.frames):
-            if frame.loop is None:
-                _drop(thread, i)
-                break
-
-
-def _begin_loop(thread, training):
-    waiting = [(loop, level) for loop, level in thread.pending if loop() is not None]
-    del thread.pending[:]
-    if not waiting:
+    """An exception has left the outermost call: the step is not going to end as steps do. (Recomputing stops by one.)"""
+    if _backward.inside(thread):
         return
-    loop, level = waiting[0]
-    if depth() != level:  # spans of the program itself, opened in the body of the loop
+    _cached.leave(thread)
+    step = step_of(thread)
+    if step is not None and not thread.stepping:
+        thread.counted = None
+        _drop(thread, thread.frames.index(step))
+
+
+def evaluated(loop):
+    """Counts the batch that an evaluation has used."""
+    if loop.called is None or loop.training or loop.level is None:
+        return
+    if loop.batches:
+        loop.batches.popleft()
+    _count(loop.called)
+    loop.called = None
+
+
+def foreign(thread):
+    return depth() - len(thread.frames)
+
+
+def _is_beside(loop):
+    """True of loops that are iterated over together with another one, which is taken for all of them."""
+    other = loop.beside
+    return other is not None and not other.over and (other.level is not None or bool(other.batches))
+
+
+def find(thread, training):
+    """The loop that a call belongs to, open or not; None."""
+    waiting = None
+    for loop in reversed(thread.loops):
+        if loop.level is None or (training and not loop.training):  # an evaluation holds no training
+            if waiting is None and (loop.batches or loop.used) and not _is_beside(loop):
+                waiting = loop
+        elif loop.training != training:
+            return waiting
+        else:
+            return loop if loop.batches or waiting is None else waiting
+    return waiting
+
+
+def _end_evaluations(thread, found):
+    """Before a call for training. That of `found` was none."""
+    for i, frame in enumerate(thread.frames):
+        if isinstance(frame, Loop) and not frame.training:
+            if found is not None:
+                found.called = None
+            _drop(thread, i)
+            return
+
+
+def _may_be_helper(thread, entry, module):
+    """True where a model that nobody trains is called beside one that is: a teacher, a frozen encoder, a copy."""
+    optimizers = state.optimizers.get(thread.ident)
+    if not optimizers or entry.has_loops:
+        return False
+    trained = {id(p) for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
+    return not any(id(p) in trained for p in module.parameters())
+
+
+def _open(thread, loop, training):
+    if foreign(thread) != loop.foreign:  # spans of the program itself, opened in the body of the loop
         thread.steps_off = True
         return
-    thread.frames.append(Frame(level, loop))
+    loop.level, loop.training = depth(), training
+    loop.used, loop.waiting = False, 0
+    thread.frames.append(loop)
     if training:
         _nrg.begin_numbered(name_id("epoch", "epoch", _rank()), numbers.epoch())
     else:
         _nrg.begin_numbered(name_id("evaluation", "phase", _rank()), numbers.evaluation())
+
+
+def enter_training(thread, loop):
+    """Opens the loop and a step of it, where they are not."""
+    _end_evaluations(thread, loop)
+    if thread.stepping or thread.steps_off or step_of(thread) is not None:
+        return
+    if loop is not None and loop.level is None:
+        _open(thread, loop, True)
+    if not thread.steps_off:
+        begin_step(thread)
+
+
+def _peek(loop, entry, module, args, kwargs):
+    """Samples of the batch that a call is for, the first that is left; 0: there is none."""
+    if loop is not None:
+        _batch.drop_skipped(loop.batches, args, kwargs)
+        samples = loop.batches[0].samples if loop.batches else 0
+        if samples is not None:
+            return samples
+    return _batch.of_arguments(entry, module, args, kwargs)
+
+
+def _take(loop, entry, module, args, kwargs):
+    """The same, and the batch is used."""
+    samples = _peek(loop, entry, module, args, kwargs)
+    if loop is not None and loop.batches:
+        loop.batches.popleft()
+        loop.used = loop.level is None
+    return samples
+
+
+def _train(thread, entry, module, args, kwargs):
+    """Before a call for training."""
+    entry.has_loops = True
+    thread.since.clear()
+    loop = find(thread, True)
+    enter_training(thread, loop)
+    step = step_of(thread)
+    if step is not None and step.stepped:
+        return
+    if entry.wants_backward and thread.counted in (thread.backwards, STEPPING):
+        return
+    thread.owed += _take(loop, entry, module, args, kwargs)
+    thread.counted = STEPPING if thread.stepping else thread.backwards
+    if not thread.stepping:
+        count_owed(thread)
+
+
+def _use(thread, entry, module, args, kwargs):
+    """Before a call that is not for training."""
+    loop = find(thread, False)
+    if loop is None:
+        _use_without_loop(thread, entry, module, args, kwargs)
+        return
+    if loop.level is None and _waits(thread, loop, entry, module):
+        return
+    if loop.level is None and not thread.steps_off:
+        _open_evaluation(thread, loop, entry)
+    if loop.level is None:  # inside of a span of the program's own
+        _count(_take(loop, entry, module, args, kwargs))
+    elif loop.called is None:
+        loop.called = _peek(loop, entry, module, args, kwargs)
+
+
+def _waits(thread, loop, entry, module):
+    """True at the first batch of a model that may be a helper: a call for training may follow."""
+    if loop.waiting:
+        return len(loop.batches) == loop.waiting
+    loop.waiting = len(loop.batches) if _may_be_helper(thread, entry, module) else 0
+    return loop.waiting > 0
+
+
+def _open_evaluation(thread, loop, entry):
+    waited = loop.waiting
+    _open(thread, loop, False)
+    entry.has_loops = True
+    if waited and loop.level is not None:  # the first batch was for it, too
+        _count(loop.batches.popleft().samples)
+
+
+def _note_unfiled():
+    note_once("unfiled", lambda: "a model was called beside a training, neither for it nor for an evaluation over a DataLoader of several "
+              "batches: samples of such calls are not counted")
+
+
+def _use_without_loop(thread, entry, module, args, kwargs):
+    if thread.frames or _may_be_helper(thread, entry, module):
+        if entry.main or entry.has_loops:
+            _note_unfiled()
+    elif entry.main:
+        _count(_take(None, entry, module, args, kwargs))
 
 
 def outermost(thread, entry, module, args, kwargs):
@@ -138,75 +327,33 @@ def outermost(thread, entry, module, args, kwargs):
     cuda.look()
     if thread.generation is not None:
         _generate.before_pass(thread.generation, module, args, kwargs)
-    if not entry.params or module.__dict__.get("_is_replica"):
+    if not entry.params or thread.fetching or module.__dict__.get("_is_replica"):
         return
-    training = module.training and grad_enabled() and bool(state.optimizers.get(thread.ident))
-    if training:
+    if module.training and grad_enabled() and state.optimizers.get(thread.ident):
         _cached.leave(thread)
-    if thread.pending:
-        _begin_loop(thread, training)
-    cached = not training and thread.generation is None and _cached.before_call(thread, module, args, kwargs)
-    if training and not thread.stepping and not thread.steps_off and not _in_step(thread):
-        _begin_step(thread)
-    if entry.main and thread.generation is None and not cached:
-        samples = batch_size(args, kwargs)
-        if samples:
-            _nrg.count(name_id("samples", "counter"), samples)
+        _train(thread, entry, module, args, kwargs)
+    elif thread.generation is None and not _cached.before_call(thread, module, args, kwargs):
+        _use(thread, entry, module, args, kwargs)
 
 
-def batch_size(args, kwargs):
-    """The first dimension of the first tensor; the length of a list of images; 0: unknown."""
-    for values in (args, kwargs.values()):
-        for value in values:
-            n = _batch_of(value)
-            if n:
-                return n
-    return 0
+def end_exhausted(thread, going_on=None):
+    """Another loop begins or goes on: what a prefetcher had left is used, or is not going to be."""
+    if step_of(thread) is not None:
+        return
+    beside = going_on.beside if going_on is not None else None
+    for loop in list(thread.loops):
+        if loop.exhausted and loop is not going_on and loop is not beside:
+            end_loop(thread, loop)
 
 
-def _batch_of(value):
-    if isinstance(value, Tensor):
-        return int(value.shape[0]) if value.dim() else 0
-    if hasattr(value, "batch_sizes"):  # a PackedSequence
-        return int(value.batch_sizes[0])
-    if isinstance(value, dict):
-        value = tuple(value.values())
-    if not isinstance(value, (tuple, list)) or not value:
-        return 0
-    if isinstance(value, list) and all(isinstance(v, Tensor) and v.dim() == 3 for v in value):
-        return len(value)
-    return next((int(v.shape[0]) for v in value if isinstance(v, Tensor) and v.dim()), 0)
-
-
-def loop_started(thread, loop):
-    for i, frame in enumerate(thread.frames):
-        if frame.loop is not None and frame.loop() is loop:  # workers persist: a new round of the same
-            _drop(thread, i)
-            break
-    if not thread.in_call:
-        if not thread.frames:
-            thread.steps_off = False
-        thread.pending.append((weak(loop, functools.partial(_loop_gone, thread)), depth()))
-
-
-def _loop_gone(thread, reference):
-    """The iterator was dropped, by a break perhaps. At the end of the interpreter there is nothing to be done."""
-    for frame in thread.frames:
-        if frame.loop is reference:
-            frame.over = True
-            if state.on and thread is this_thread() and not thread.in_call and not thread.in_backward:
-                settle(thread)
-            return
-
-
-def loop_ended(thread, loop):
-    thread.pending[:] = [p for p in thread.pending if p[0]() is not loop]
-    for frame in thread.frames:
-        if frame.loop is not None and frame.loop() is loop:
-            frame.over = True
-            if not thread.in_call:
-                settle(thread)
-            return
+def end_loop(thread, loop):
+    loop.over = True
+    if loop in thread.loops:
+        thread.loops.remove(loop)
+    if loop.waiting:
+        _note_unfiled()
+    if loop.level is not None and not thread.in_call:
+        settle(thread)
 
 
 def close_all(thread):
@@ -215,119 +362,4 @@ def close_all(thread):
     settle(thread)
     if thread.frames:
         _drop(thread, 0)
-    del thread.pending[:]
-
-
-# What is done before and after the methods of DataLoader, its iterators and optimizers (_wrapper.c). A function that
-# is called before returns what the one after it needs; None: that one is not called.
-
-def _before_iter(args, kwargs):
-    return True if listening() else None
-
-
-def _after_iter(_, loop, error):
-    if error is None:
-        thread = this_thread()
-        _cached.leave(thread)
-        settle(thread)
-        loop_started(thread, loop)
-
-
-def _before_next(args, kwargs):
-    if not listening():
-        return None
-    _cached.leave(this_thread())
-    level = depth()
-    _nrg.begin(name_id("dataloader.next", "phase"))
-    return args[0], level
-
-
-def _after_next(token, batch, error):
-    loop, level = token
-    unwind(level)
-    if isinstance(error, StopIteration):
-        loop_ended(this_thread(), loop)
-
-
-def _note(optimizer):
-    """Steps are looked for on threads that have an optimizer."""
-    state.optimizers.setdefault(this_thread().ident, weakref.WeakSet()).add(optimizer)
-
-
-def _may_step(thread, optimizer):
-    """True when the end of this optimizer's step() is the end of a step."""
-    _note(optimizer)
-    if thread.owner is None or thread.owner() is None:
-        thread.owner = weak(optimizer)
-    return thread.owner() is optimizer
-
-
-def _before_step(args, kwargs):
-    thread = this_thread()
-    if not listening() or thread.stepping:  # super().step()
-        return None
-    optimizer = args[0]
-    _backward.inside(thread)
-    settle(thread)
-    owner = _may_step(thread, optimizer)
-    if owner and not thread.in_call and not thread.steps_off and not _in_step(thread):
-        _begin_step(thread)
-    level = depth()
-    _nrg.begin(name_id("optimizer.step", "phase", type(optimizer).__name__))
-    thread.stepping = True
-    return thread, owner, level, _operators.enter(thread)
-
-
-def _after_step(token, result, error):
-    thread, owner, level, seen = token
-    if seen:
-        _operators.leave(thread)
-    thread.stepping = False
-    unwind(level)
-    if owner:
-        _end_step(thread)
-
-
-class Optimizers:
-    """Wraps step() of optimizer classes when the first of a class is made. PyTorch does so too, for its
-    profiler, and leaves the mark `hooked`: such a class is in use already."""
-
-    def __init__(self, patches):
-        self.patches = patches
-        used = [cls for cls in _subclasses(Optimizer)
-                if getattr(cls.__dict__.get("step"), "hooked", False)]
-        for cls in used:
-            self.wrap(cls)
-        for thing in gc.get_objects() if used else ():
-            if issubclass(type(thing), Optimizer):
-                _note(thing)
-        patches.replace(Optimizer, "__init__", _nrg.around(Optimizer.__init__, self.before_init, self.after_init))
-
-    def wrap(self, cls):
-        step = cls.__dict__.get("step")
-        if callable(step) and not hasattr(step, "nrg_wraps") and cls is not Optimizer:
-            self.patches.replace(cls, "step", _nrg.around(step, _before_step, _after_step))
-
-    def before_init(self, args, kwargs):
-        return args[0]
-
-    def after_init(self, optimizer, result, error):
-        if error is None:
-            for cls in type(optimizer).__mro__:
-                if issubclass(cls, Optimizer):
-                    self.wrap(cls)
-            _note(optimizer)
-
-
-def _subclasses(cls):
-    for sub in cls.__subclasses__():
-        yield sub
-        yield from _subclasses(sub)
-
-
-def patch(patches):
-    base = dataloader._BaseDataLoaderIter
-    patches.replace(dataloader.DataLoader, "__iter__",
-                    _nrg.around(dataloader.DataLoader.__iter__, _before_iter, _after_iter))
-    patches.replace(base, "__next__", _nrg.around(base.__next__, _before_next, _after_next))
-    Optimizers(patches)
+    del thread.loops[:]

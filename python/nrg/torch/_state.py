@@ -36,8 +36,8 @@ class State(_nrg.State):
 class Thread(_nrg.Thread):
     """One per thread: what it has open. The calls of modules are the extension's (in_call, in_backward, entry)."""
 
-    __slots__ = ("frames", "pending", "stepping", "owner", "steps_off", "mode", "paused", "quiet", "ident", "generation",
-                 "generations", "cached")
+    __slots__ = ("frames", "loops", "fetching", "stepping", "steppers", "coupled", "since", "stepped_before", "counted", "owed", "backwards",
+                 "steps_off", "mode", "paused", "quiet", "ident", "generation", "generations", "cached")
 
     def __init__(self):
         self.ident = threading.get_ident()
@@ -50,9 +50,16 @@ class Thread(_nrg.Thread):
     def reset(self):
         self.clear()
         self.frames = []       # open loops and steps (_loop.py), outermost first
-        self.pending = []      # iterators of data loaders before the first call of a model
+        self.loops = []        # rounds over data loaders, in the order of their begin, open or not yet
+        self.fetching = False  # inside of a data loader
         self.stepping = False  # inside optimizer.step()
-        self.owner = None      # weak: the optimizer whose step() ends a step
+        self.steppers = weakref.WeakSet()  # optimizers that have made a step() (_optimizer.py)
+        self.coupled = weakref.WeakSet()   # those of them that follow each other
+        self.since = weakref.WeakSet()     # those that have, since a model was called for training
+        self.stepped_before = False        # a step has ended
+        self.backwards = 0     # passes that have begun
+        self.counted = None    # `backwards` when samples were counted in this step, for this batch
+        self.owed = 0          # samples used inside of optimizer.step()
         self.steps_off = False
         self.generation = None  # a call of generate() that the thread is in (_generate.py)
         self.cached = None      # a loop with a KV cache (_cached.py)
