@@ -58,7 +58,7 @@ struct nrg_llm_source {
 };
 
 /* A part for pictures or sound, which a prompt of text does not use. */
-struct nrg_llm_part {
+struct nrg_llm_tower {
     char what[24]; /* "vision", "audio"; "": none */
     double params; /* 0: not known, and left out */
 };
@@ -84,7 +84,7 @@ struct nrg_llm_config {
     struct nrg_llm_recurrence recurrent;
     struct nrg_llm_source source; /* params 0: there is none */
     double cross_layers;
-    struct nrg_llm_part parts[NRG_LLM_PARTS];
+    struct nrg_llm_tower parts[NRG_LLM_PARTS];
 
     /* Small parameters: exact counts need them, energy does not. */
     double norm_params;     /* per element of a norm: 1 scale, 2 with an offset */

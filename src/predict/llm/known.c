@@ -159,7 +159,7 @@ static void set_hybrid(struct nrg_llm_config *c, const struct known *k)
     c->dense_layers = c->layers - k->more[FIRST] - k->more[SHARED];
     c->mlp_matrices = 2;
     c->norms_per_layer = 1;
-    c->recurrent = nrg_llm_mamba2(&(struct nrg_llm_state){.hidden = c->hidden,
+    c->recurrent = nrg_llm_mamba2(&(struct nrg_llm_mamba){.hidden = c->hidden,
                                                           .inner = 128 * 80,
                                                           .heads = 128,
                                                           .groups = 8,

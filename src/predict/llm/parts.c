@@ -203,7 +203,7 @@ static const char *const keys[][2] = {
 static void add_part(struct nrg_llm_config *c, const char *what, double params)
 {
     for (int i = 0; i < NRG_LLM_PARTS; i++) {
-        struct nrg_llm_part *part = &c->parts[i];
+        struct nrg_llm_tower *part = &c->parts[i];
         if (part->what[0] && strcmp(part->what, what) != 0)
             continue;
         if (!part->what[0])

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-struct nrg_llm_recurrence nrg_llm_mamba1(const struct nrg_llm_state *m)
+struct nrg_llm_recurrence nrg_llm_mamba1(const struct nrg_llm_mamba *m)
 {
     double mixed = m->rank + 2 * m->size;
     return (struct nrg_llm_recurrence){
@@ -21,7 +21,7 @@ struct nrg_llm_recurrence nrg_llm_mamba1(const struct nrg_llm_state *m)
         .macs = m->inner * (2 * m->size + m->kernel)};
 }
 
-struct nrg_llm_recurrence nrg_llm_mamba2(const struct nrg_llm_state *m)
+struct nrg_llm_recurrence nrg_llm_mamba2(const struct nrg_llm_mamba *m)
 {
     double mixed = m->inner + 2 * m->groups * m->size, made = m->inner + mixed + m->heads;
     return (struct nrg_llm_recurrence){.matrices = m->hidden * (made + m->inner),
@@ -68,7 +68,7 @@ static void only_states(struct nrg_llm_reading *r, struct nrg_llm_recurrence of_
 
 void nrg_llm_finish_mamba(struct nrg_llm_reading *r)
 {
-    const struct nrg_llm_state m = {.hidden = r->config->hidden,
+    const struct nrg_llm_mamba m = {.hidden = r->config->hidden,
                                     .inner = expanded(r, "expand"),
                                     .size = state_size(r, "state_size", 16),
                                     .kernel = state_size(r, "conv_kernel", 4),
@@ -80,7 +80,7 @@ void nrg_llm_finish_mamba(struct nrg_llm_reading *r)
 
 void nrg_llm_finish_mamba2(struct nrg_llm_reading *r)
 {
-    const struct nrg_llm_state m = {.hidden = r->config->hidden,
+    const struct nrg_llm_mamba m = {.hidden = r->config->hidden,
                                     .inner = expanded(r, "expand"),
                                     .size = state_size(r, "state_size", 128),
                                     .kernel = state_size(r, "conv_kernel", 4),
@@ -105,7 +105,7 @@ static double count_every(struct nrg_llm_reading *r, const char *period_key, dou
 void nrg_llm_finish_jamba(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
-    const struct nrg_llm_state m = {.hidden = c->hidden,
+    const struct nrg_llm_mamba m = {.hidden = c->hidden,
                                     .inner = expanded(r, "mamba_expand"),
                                     .size = state_size(r, "mamba_d_state", 16),
                                     .kernel = state_size(r, "mamba_d_conv", 4),
@@ -155,7 +155,7 @@ void nrg_llm_finish_nemotron_h(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
     double heads = nrg_llm_number(r, "mamba_num_heads", 0);
-    const struct nrg_llm_state m = {.hidden = c->hidden,
+    const struct nrg_llm_mamba m = {.hidden = c->hidden,
                                     .inner = heads * nrg_llm_number(r, "mamba_head_dim", 0),
                                     .size = nrg_llm_number(r, "ssm_state_size", 0),
                                     .kernel = state_size(r, "conv_kernel", 4),

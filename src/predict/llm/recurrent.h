@@ -8,15 +8,15 @@
 #include "predict/llm/families.h"
 
 /* Sizes of one Mamba layer; rank is of the first version, heads and groups of the second. */
-struct nrg_llm_state {
+struct nrg_llm_mamba {
     double hidden, inner, size, kernel;
     double rank, heads, groups;
     bool bias, kernel_bias;
 };
 
 /* What one layer has; `layers` is left to the caller. */
-struct nrg_llm_recurrence nrg_llm_mamba1(const struct nrg_llm_state *state);
-struct nrg_llm_recurrence nrg_llm_mamba2(const struct nrg_llm_state *state);
+struct nrg_llm_recurrence nrg_llm_mamba1(const struct nrg_llm_mamba *state);
+struct nrg_llm_recurrence nrg_llm_mamba2(const struct nrg_llm_mamba *state);
 
 void nrg_llm_finish_mamba(struct nrg_llm_reading *r);
 void nrg_llm_finish_mamba2(struct nrg_llm_reading *r);

@@ -40,7 +40,7 @@ static void print_line(FILE *out, const char *what, struct nrg_llm_amount a,
 }
 
 /* What a prediction leaves out of a model for pictures or sound: its work, or all of it. */
-static void part_text(const struct nrg_llm_part *part, char *buf, size_t size)
+static void part_text(const struct nrg_llm_tower *part, char *buf, size_t size)
 {
     if (part->params > 0)
         snprintf(buf, size, "work of the %s part (%s parameters, counted in memory)", part->what,
