@@ -13,7 +13,7 @@ struct nrg_error {
     int code;         /* negative errno */
     long long offset; /* byte offset or line number in `where`, -1 when it has no meaning */
     char where[256];  /* file, device or option; empty when there is none */
-    char what[400];   /* one line, no full stop, says what to do when that is known */
+    char what[1000];  /* one line, no full stop, says what to do when that is known */
 };
 
 /* Fills err and returns code, so that `return nrg_fail(...)` reads as one step. */

@@ -33,9 +33,27 @@ def gguf(config, blocks=None, twice=False, feed_forward=None, more=None):
              "llama.attention.head_count": config["num_attention_heads"],
              "llama.attention.head_count_kv": config["num_key_value_heads"], "llama.vocab_size": config["vocab_size"]}
     pairs.update(more or {})
-    names = list(tensors(config, feed_forward))
+    return header("llama", pairs, list(tensors(config, feed_forward)), twice)
+
+
+def mamba(config):
+    """Keys and tensors as llama.cpp's converter writes them."""
+    width, states, taps, rank = (config[k] for k in ("hidden_size", "state_size", "conv_kernel", "time_step_rank"))
+    inner, names = 2 * width, [(None, "token_embd.weight", [config["vocab_size"], width]), (None, "output_norm.weight", [width])]
+    for i in range(config["num_hidden_layers"]):
+        names += [(None, f"blk.{i}.{name}", shape) for name, shape in (
+            ("attn_norm.weight", [width]), ("ssm_in.weight", [2 * inner, width]), ("ssm_conv1d.weight", [inner, taps]),
+            ("ssm_conv1d.bias", [inner]), ("ssm_x.weight", [rank + 2 * states, inner]), ("ssm_dt.weight", [inner, rank]),
+            ("ssm_dt.bias", [inner]), ("ssm_a", [inner, states]), ("ssm_d", [inner]), ("ssm_out.weight", [width, inner]))]
+    pairs = {"block_count": config["num_hidden_layers"], "embedding_length": width, "feed_forward_length": 0,
+             "attention.head_count": 0, "ssm.conv_kernel": taps, "ssm.inner_size": inner, "ssm.state_size": states,
+             "ssm.time_step_rank": rank, "vocab_size": config["vocab_size"]}
+    return header("mamba", {"mamba." + key: value for key, value in pairs.items()}, names)
+
+
+def header(architecture, pairs, names, twice=False):
     out = b"GGUF" + struct.pack("<IQQ", 3, len(names), len(pairs) + 1 + twice)
-    out += text("general.architecture") + struct.pack("<I", 8) + text("llama")
+    out += text("general.architecture") + struct.pack("<I", 8) + text(architecture)
     for key, value in [*pairs.items(), *list(pairs.items())[:twice]]:
         out += text(key) + struct.pack("<II", 4, value)
     for _, name, shape in names:

@@ -5,7 +5,7 @@ import os
 import struct
 import unittest
 
-from llm_files import gguf, safetensors, tensors
+from llm_files import gguf, mamba, safetensors, tensors
 from test_llm import SMALL, OnADevice
 
 
@@ -24,6 +24,47 @@ class Files(OnADevice):
             for key in ("prompt_macs", "token_macs", "cache_token_bytes"):
                 self.assertEqual(counts[key], truth[key], (name, key))
             self.assertAlmostEqual(counts["weight_bytes"] / truth["weight_bytes"], 1, delta=0.01, msg=name)  # no norms
+
+    def test_a_state_of_gguf(self):
+        """Mamba's layers have neither heads nor blocks: the same from its header as from its config."""
+        config = {"model_type": "mamba", "hidden_size": 64, "num_hidden_layers": 3, "state_size": 6, "conv_kernel": 4,
+                  "time_step_rank": 4, "vocab_size": 101}
+        truth = self.predict(self.write("mamba.json", config))
+        with open(self.path("mamba.gguf"), "wb") as out:
+            out.write(mamba(config))
+        found = self.predict(self.path("mamba.gguf"))
+        self.assertEqual(found["model"]["params"], truth["model"]["params"])
+        for key in ("prompt_macs", "token_macs", "state_macs", "cache_bytes", "weight_bytes"):
+            self.assertEqual(found["counts"][key], truth["counts"][key], key)
+
+    def test_a_family_that_is_not_known(self):
+        """Weights of usual names tell enough where the config beside them does not; sizes by hand do without both."""
+        line = self.refused("predict", "--llm", self.write("config.json", {**SMALL, "model_type": "qwen9"}), "--profile",
+                            self.device)
+        for part in ("'qwen9' is not known", "did you mean", "minimax_m2", "--llm params="):
+            self.assertIn(part, line)
+        truth = self.predict(self.write("known.json", SMALL))["counts"]
+        with open(self.path("model.safetensors"), "wb") as out:
+            out.write(safetensors(SMALL))
+        self.assertEqual(self.predict(self.path("model.safetensors"))["counts"]["token_macs"], truth["token_macs"])
+        found = self.predict("params=7.6e9,layers=28,hidden=3584")
+        self.assertAlmostEqual(found["model"]["params"] / 7.6e9, 1, delta=0.01)
+        self.assertIn("made up", " ".join(found["reasons"]))
+
+    def test_what_is_left_out_is_said(self):
+        config = {"model_type": "llava", "text_config": SMALL, "audio_config": {},
+                  "vision_config": {"model_type": "clip_vision_model", "hidden_size": 32, "intermediate_size": 64,
+                                    "num_hidden_layers": 1, "image_size": 28, "patch_size": 14}}
+        text = self.predict(self.write("text.json", SMALL))
+        found = self.predict(self.write("both.json", config))
+        width = SMALL["hidden_size"]
+        vision = 32 * (1 + 3 * 14 * 14 + 5) + 4 * 32 + 4 * 33 * 32 + 33 * 64 + 65 * 32 + 4 * 32
+        vision += 33 * width + (width + 1) * width
+        self.assertEqual(found["model"]["params"], text["model"]["params"] + vision)
+        self.assertEqual([part.get("params") for part in found["model"]["left_out"]], [vision, None])
+        self.assertIn("audio", found["model"]["left_out"][1]["text"])
+        self.assertEqual(found["counts"]["token_macs"], text["counts"]["token_macs"])
+        self.assertNotIn("left_out", text["model"])
 
     def test_quantised_weights_of_a_folder(self):
         """Several weights are in an element of these tensors: the config says the bits, the header's bytes are the truth."""

@@ -58,14 +58,15 @@ class Transformers(Made):
             if params != truth["params"]:
                 wrong[name] = (params, truth["params"])
         self.assertEqual(wrong, {})
-        self.assertGreater(len(self.truth), 50)
+        self.assertGreater(len(self.truth), 120)
 
     def test_macs_of_a_token(self):
         """A step with a cache of nine tokens."""
         wrong = {}
         for name, truth in self.truth.items():
             if "token_macs" in truth:
-                macs = self.predict(name, "--output", "1")["counts"]["token_macs"]
+                counts = self.predict(name, "--output", "1")["counts"]
+                macs = counts["token_macs"] - counts.get("state_macs", 0)
                 macs += expanded_again(self.config(name)) + needless_experts(self.config(name))
                 if macs != truth["token_macs"]:
                     wrong[name] = (macs, truth["token_macs"])
@@ -93,7 +94,33 @@ class Transformers(Made):
             return None
         of_pair = counts["attention_macs"] / (PROMPT + 1)
         masked = of_pair * (PROMPT * PROMPT - PROMPT * (PROMPT + 1) / 2)
-        return counts["prompt_macs"] + masked + PROMPT * needless_experts(config)
+        scans = PROMPT * counts.get("state_macs", 0)
+        return counts["prompt_macs"] - scans + masked + PROMPT * needless_experts(config)
+
+    def test_macs_of_an_encoder_and_a_decoder(self):
+        """T5 reads the prompt with its encoder; Whisper's is the decoder's, whose masked pairs PyTorch counts, too."""
+        wrong, n = {}, 0
+        for name, truth in self.truth.items():
+            if "request_macs" not in truth:
+                continue
+            counts = self.predict(name, "--output", "3")["counts"]
+            macs = counts["prompt_macs"] + 3 * counts["token_macs"]
+            config, n = self.config(name), n + 1
+            if config["model_type"] == "whisper":
+                masked = PROMPT * PROMPT - PROMPT * (PROMPT + 1) / 2
+                macs += masked * 2 * config["d_model"] * config["decoder_layers"]
+            if macs != truth["request_macs"]:
+                wrong[name] = (macs, truth["request_macs"])
+        self.assertEqual(wrong, {})
+        self.assertGreater(n, 8)
+
+    def test_a_state_has_one_size(self):
+        """Recurrent layers keep the same bytes whatever the length of the text; attention adds some per token."""
+        for name in ("MambaConfig-0", "Mamba2Config-0", "FalconMambaConfig-0"):
+            short, long = (self.predict(name, "--output", n)["counts"] for n in ("1", "4000"))
+            self.assertEqual(short["cache_bytes"], long["cache_bytes"])
+            self.assertEqual(short["cache_bytes"], short["state_bytes"])
+            self.assertEqual(short["cache_token_bytes"], 0)
 
     def config(self, name):
         with open(os.path.join(self.path(name), "config.json"), encoding="utf-8") as text:

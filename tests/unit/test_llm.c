@@ -38,11 +38,68 @@ static const struct {
      "\"num_attention_heads\":128,\"num_key_value_heads\":8,\"intermediate_size\":53248,"
      "\"vocab_size\":128256}",
      405853388800},
-    {"Gemma-3-4B, whose file leaves out what transformers fills in; the text's part",
-     "{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\","
-     "\"hidden_size\":2560,\"intermediate_size\":10240,\"num_hidden_layers\":34,"
-     "\"sliding_window\":1024},\"vision_config\":{\"hidden_size\":1152}}",
-     3880263168},
+    {"Gemma-3-4B, whose file leaves out what transformers fills in",
+     "{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\",\"hid"
+     "den_size\":2560,\"intermediate_size\":10240,\"num_hidden_layers\":34,\"sliding_w"
+     "indow\":1024},\"vision_config\":{\"hidden_size\":1152,\"image_size\":896,\"inter"
+     "mediate_size\":4304,\"model_type\":\"siglip_vision_model\",\"num_attention_heads"
+     "\":16,\"num_hidden_layers\":27,\"patch_size\":14,\"vision_use_head\":false}}",
+     4300079472},
+    {"Qwen2-VL-7B, its text and its vision",
+     "{\"model_type\":\"qwen2_vl\",\"hidden_size\":3584,\"intermediate_size\":18944,\""
+     "num_attention_heads\":28,\"num_hidden_layers\":28,\"num_key_value_heads\":4,\"vo"
+     "cab_size\":152064,\"tie_word_embeddings\":false,\"vision_config\":{\"depth\":32,"
+     "\"embed_dim\":1280,\"mlp_ratio\":4,\"num_heads\":16,\"in_chans\":3,\"hidden_size"
+     "\":3584,\"patch_size\":14,\"spatial_merge_size\":2,\"temporal_patch_size\":2}}",
+     8291375616},
+    {"LLaVA-1.5-7B, whose text_config leaves out Llama's defaults",
+     "{\"model_type\":\"llava\",\"text_config\":{\"model_type\":\"llama\",\"max_positi"
+     "on_embeddings\":4096,\"vocab_size\":32064},\"vision_config\":{\"hidden_size\":10"
+     "24,\"image_size\":336,\"intermediate_size\":4096,\"model_type\":\"clip_vision_mo"
+     "del\",\"num_attention_heads\":16,\"num_hidden_layers\":24,\"patch_size\":14,\"pr"
+     "ojection_dim\":768}}",
+     7063427072},
+    {"Mamba-130M",
+     "{\"model_type\":\"mamba\",\"hidden_size\":768,\"num_hidden_layers\":24,\"state_s"
+     "ize\":16,\"expand\":2,\"conv_kernel\":4,\"time_step_rank\":48,\"use_bias\":false"
+     ",\"use_conv_bias\":true,\"vocab_size\":50280}",
+     129135360},
+    {"Falcon-Mamba-7B",
+     "{\"model_type\":\"falcon_mamba\",\"hidden_size\":4096,\"num_hidden_layers\":64,\""
+     "state_size\":16,\"expand\":2,\"conv_kernel\":4,\"time_step_rank\":256,\"vocab_si"
+     "ze\":65024,\"tie_word_embeddings\":false}",
+     7272665088},
+    {"Jamba-v0.1",
+     "{\"model_type\":\"jamba\",\"hidden_size\":4096,\"intermediate_size\":14336,\"num"
+     "_hidden_layers\":32,\"num_attention_heads\":32,\"num_key_value_heads\":8,\"num_e"
+     "xperts\":16,\"num_experts_per_tok\":2,\"attn_layer_period\":8,\"attn_layer_offse"
+     "t\":4,\"expert_layer_period\":2,\"expert_layer_offset\":1,\"mamba_d_state\":16,\""
+     "mamba_d_conv\":4,\"mamba_expand\":2,\"mamba_dt_rank\":256,\"vocab_size\":65536}",
+     51570323328},
+    {"OLMo-2-7B",
+     "{\"model_type\":\"olmo2\",\"hidden_size\":4096,\"intermediate_size\":11008,\"num"
+     "_hidden_layers\":32,\"num_attention_heads\":32,\"vocab_size\":100352}",
+     7298617344},
+    {"Falcon-7B",
+     "{\"model_type\":\"falcon\",\"hidden_size\":4544,\"num_hidden_layers\":32,\"num_a"
+     "ttention_heads\":71,\"multi_query\":true,\"parallel_attn\":true,\"vocab_size\":6"
+     "5024}",
+     6921720704},
+    {"T5-small",
+     "{\"model_type\":\"t5\",\"d_model\":512,\"d_kv\":64,\"d_ff\":2048,\"num_layers\":"
+     "6,\"num_heads\":8,\"vocab_size\":32128}",
+     60506624},
+    {"Flan-T5-small, whose output is not tied",
+     "{\"model_type\":\"t5\",\"d_model\":512,\"d_kv\":64,\"d_ff\":1024,\"num_layers\":"
+     "8,\"num_decoder_layers\":8,\"num_heads\":6,\"feed_forward_proj\":\"gated-gelu\","
+     "\"tie_word_embeddings\":false,\"vocab_size\":32128}",
+     76961152},
+    {"Whisper-tiny",
+     "{\"model_type\":\"whisper\",\"d_model\":384,\"encoder_layers\":4,\"decoder_layer"
+     "s\":4,\"encoder_attention_heads\":6,\"decoder_attention_heads\":6,\"encoder_ffn_"
+     "dim\":1536,\"decoder_ffn_dim\":1536,\"num_mel_bins\":80,\"max_source_positions\""
+     ":1500,\"max_target_positions\":448,\"vocab_size\":51865,\"num_hidden_layers\":4}",
+     37760640},
     {"Mistral-7B-v0.1",
      "{\"model_type\":\"mistral\",\"hidden_size\":4096,\"num_hidden_layers\":32,"
      "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"

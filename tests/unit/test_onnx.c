@@ -445,54 +445,7 @@ static void functions_that_double_are_refused(void **state)
     assert_refused(&file, -EFBIG, "far beyond its own size");
 }
 
-/* ---- names and parameters ---- */
-
-static void second_calls_belong_to_the_same_module(void **state)
-{
-    struct nrg_str graph = {0};
-    static const char *const labels[] = {"/block/relu_1/Relu", "/block/relu/Relu",
-                                         "/block/conv_2/Relu"};
-    (void)state;
-    for (int i = 0; i < 3; i++) {
-        char out[16];
-        snprintf(out, sizeof out, "y%d", i);
-        struct nrg_str node = node_of("Relu", "x", out);
-        pb_text(&node, 3, labels[i]);
-        graph_node(&graph, &node);
-    }
-    graph_input(&graph, "x", 1, DIMS(3));
-    graph_weight(&graph, "block.conv_2.weight", DIMS(3));
-    graph_weight(&graph, "block.conv.weight", DIMS(3));
-    struct nrg_str file = model_of(&graph, 13);
-    struct nrg_model model = read_good(&file);
-    struct nrg_op **ops = model.graphs[0]->body->ops;
-    assert_string_equal(ops[0]->module, "block.relu");
-    assert_string_equal(ops[1]->module, "block.relu");
-    assert_string_equal(ops[2]->module, "block.conv_2");
-    nrg_model_release(&model);
-}
-
-static void metadata_tells_modules_and_classes(void **state)
-{
-    struct nrg_str graph = {0}, node = node_of("Relu", "x", "y"), pair = {0};
-    pb_text(&node, 3, "node_relu_1");
-    pb_text(&pair, 1, "pkg.torch.onnx.name_scopes");
-    pb_text(&pair, 2, "['', 'layer1', 'layer1.0', 'relu_1']");
-    pb_message(&node, 9, &pair);
-    pb_text(&pair, 1, "pkg.torch.onnx.class_hierarchy");
-    pb_text(&pair, 2, "['models.Net', 'torch.nn.Sequential', 'Block', 'aten.relu.default']");
-    pb_message(&node, 9, &pair);
-    graph_node(&graph, &node);
-    graph_input(&graph, "x", 1, DIMS(3));
-    struct nrg_str file = model_of(&graph, 18);
-    struct nrg_model model = read_good(&file);
-    (void)state;
-    assert_string_equal(op_of(&model, "onnx::Relu")->module, "layer1.0");
-    assert_int_equal(model.n_modules, 3);
-    assert_string_equal(model.modules[1].name, "layer1");
-    assert_string_equal(model.modules[1].class_name, "Sequential");
-    nrg_model_release(&model);
-}
+/* ---- parameters ---- */
 
 static void merged_parameters_share_their_storage(void **state)
 {
@@ -607,8 +560,6 @@ int main(void)
         cmocka_unit_test(functions_are_written_out),
         cmocka_unit_test(functions_that_call_themselves_are_refused),
         cmocka_unit_test(functions_that_double_are_refused),
-        cmocka_unit_test(second_calls_belong_to_the_same_module),
-        cmocka_unit_test(metadata_tells_modules_and_classes),
         cmocka_unit_test(merged_parameters_share_their_storage),
         cmocka_unit_test(external_data_is_read_only_beside_the_model),
         cmocka_unit_test(is_recognised_without_its_ending),

@@ -119,7 +119,8 @@ static const struct nrg_opt options[] = {
      "a table over sizes, such as batch=8,16,32; with --llm twice: batch and prompt",
      offsetof(struct values, what_if)},
     {"llm", 0, NRG_OPT_STRING, "CONFIG",
-     "a language model on a server: config.json, its folder, a GGUF or safetensors file",
+     "a language model on a server: config.json, its folder, a GGUF or safetensors file, or "
+     "sizes by hand: params=7.6e9[,active=1e9,layers=32,hidden=4096]",
      offsetof(struct values, llm)},
     {"prompt", 0, NRG_OPT_COUNT, "N", "with --llm: tokens of a prompt (default 512)",
      offsetof(struct values, prompt)},

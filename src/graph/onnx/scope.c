@@ -10,6 +10,9 @@
  *  - PyTorch's newer exporter writes metadata: pkg.torch.onnx.name_scopes, a Python list of
  *    qualified names ("['', 'layer1', 'layer1.0', 'conv2d']", the last is the call itself), and
  *    class_hierarchy, the classes in the same order; or only `namespace` ("/layer1: Cls/…").
+ *    An optimiser that fuses two nodes keeps the names of the last: a convolution that a batch norm
+ *    was folded into says that it is the norm. The name of the weight it reads says what it is.
+ *    ONNX Runtime's optimiser writes "fused /conv1/Conv" and "/fc/MatMul/MatMulAddFusion".
  *  - TensorFlow converters write "model/conv1/Conv2D".
  *  - Otherwise the name of a weight gives it: "layer1.0.conv1.weight".
  * Without any of these the module stays NULL (unknown). None of this changes a cost, only where it
@@ -29,7 +32,7 @@ struct scopes {
     struct onnx *x;
     struct onnx_map modules; /* names that have parameters, and those above them */
     struct onnx_map seen;    /* paths that nodes were given */
-    struct onnx_map owners;  /* such a path -> the module whose parameters its nodes read */
+    struct onnx_map owners;  /* path, or scope as written -> the module whose parameters it reads */
     bool collecting;         /* the first pass: only learn */
 };
 
@@ -190,11 +193,44 @@ static const char *last_part(const char *path, size_t len)
     return dot ? dot + 1 : path;
 }
 
+/* A node's name as it was before ONNX Runtime fused others into it. */
+struct written {
+    const char *text;
+    size_t len;
+};
+
+static struct written as_written(const char *text)
+{
+    while (!strncmp(text, "fused ", 6))
+        text += 6;
+    const char *fusion = strstr(text, "Fusion");
+    const char *slash = fusion ? memrchr(text, '/', (size_t)(fusion - text)) : NULL;
+    return (struct written){text, slash ? (size_t)(slash - text) : strlen(text)};
+}
+
+/* The length of its scope, with the number of the call: "/q_1" of "/q_1/MatMul". */
+static size_t scope_length(struct written w)
+{
+    const char *slash = memrchr(w.text, '/', w.len);
+    return slash ? (size_t)(slash - w.text) : 0;
+}
+
+/* `key` belongs to the module; to none ("") when there are two that it could belong to. */
+static int note_owner(struct scopes *s, const char *key, size_t n, const char *module, size_t len)
+{
+    const char *known = onnx_map_get(&s->owners, key, n);
+    if (known && (!*known || (strlen(known) == len && !memcmp(known, module, len))))
+        return 0;
+    char *copy = nrg_arena_copy(&s->x->model->arena, module, known ? 0 : len);
+    return copy ? onnx_map_add(s->x, &s->owners, key, n, copy) : onnx_no_memory(s->x);
+}
+
 /* Notes that the nodes of `path` read parameters of a module with the same last name. */
-static int learn_owner(struct scopes *s, const struct nrg_op *op, const char *path)
+static int learn_owner(struct scopes *s, const struct nrg_op *op, const char *path,
+                       struct written written)
 {
     size_t n = strlen(path);
-    if (!n || has_name(&s->modules, path, n) || has_name(&s->owners, path, n))
+    if (!n || has_name(&s->modules, path, n))
         return 0;
     for (size_t i = 0; i < op->n_inputs; i++) {
         const char *name = op->inputs[i]->name;
@@ -203,20 +239,31 @@ static int learn_owner(struct scopes *s, const struct nrg_op *op, const char *pa
         if (!len || strlen(ours) != len - (size_t)(theirs - name) ||
             strncmp(ours, theirs, strlen(ours)))
             continue;
-        char *copy = nrg_arena_copy(&s->x->model->arena, name, len);
-        return copy ? onnx_map_add(s->x, &s->owners, path, n, copy) : onnx_no_memory(s->x);
+        int rc = note_owner(s, path, n, name, len);
+        return rc ? rc : note_owner(s, written.text, scope_length(written), name, len);
     }
     return 0;
+}
+
+/* Who owns a node: its call if that is known, else all calls of that name. */
+static const char *find_owner(const struct scopes *s, const char *path, size_t len,
+                              struct written written)
+{
+    const char *owner = onnx_map_get(&s->owners, written.text, scope_length(written));
+    if (!owner || !*owner)
+        owner = onnx_map_get(&s->owners, path, len);
+    return owner && *owner ? owner : NULL;
 }
 
 static int name_op(void *arg, struct nrg_op *op)
 {
     struct scopes *s = arg;
     char path[LONGEST + 1];
-    const char *written = op->scope ? op->scope : op->label;
-    int len = op->module || !written ? -1
-                                     : nrg_scope_path(written, strlen(written), path, sizeof path,
-                                                      strip_call_number, s);
+    const char *label = op->scope ? op->scope : op->label;
+    struct written written = as_written(label ? label : "");
+    int len = op->module ? -1
+                         : nrg_scope_path(written.text, written.len, path, sizeof path,
+                                          strip_call_number, s);
     if (len < 0) {
         if (!op->module && !s->collecting)
             op->module = from_weight(s->x, op);
@@ -232,14 +279,62 @@ static int name_op(void *arg, struct nrg_op *op)
             return rc;
         shared = copy;
     }
-    const char *owner = onnx_map_get(&s->owners, path, (size_t)len);
     if (s->collecting)
-        return learn_owner(s, op, shared);
+        return learn_owner(s, op, shared, written);
+    const char *owner = find_owner(s, path, (size_t)len, written);
     op->module = owner ? owner : shared;
     return 0;
 }
 
-/* Twice, because "relu_1" may come before "relu" in the file. */
+/* ---- fused nodes ---- */
+
+static int note_module(void *arg, struct nrg_op *op)
+{
+    struct scopes *s = arg;
+    size_t len = op->module ? strlen(op->module) : 0;
+    return len && !has_name(&s->seen, op->module, len)
+               ? onnx_map_add(s->x, &s->seen, op->module, len, (void *)(uintptr_t)op->module)
+               : 0;
+}
+
+static bool is_product(const struct nrg_op *op)
+{
+    static const char *const kinds[] = {
+        "onnx::Conv",   "onnx::ConvTranspose",      "onnx::Gemm",
+        "onnx::MatMul", "com.microsoft::FusedConv", "com.microsoft::FusedGemm"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(op->kind, kinds[i]))
+            return true;
+    return false;
+}
+
+/*
+ * A product that is named for a module without parameters, and reads the weight of another one that
+ * has no node left: the other is what it was before something was fused into it. Not so where the
+ * module that is named holds the other: it may use the weight itself.
+ */
+static int place_fused(void *arg, struct nrg_op *op)
+{
+    struct scopes *s = arg;
+    const char *named = op->module;
+    size_t len = op->n_inputs > 1 ? owner_of(op->inputs[1]) : 0;
+    if (!named || !*named || !len || !is_product(op) || has_name(&s->modules, named, strlen(named)))
+        return 0;
+    const char *weight = op->inputs[1]->name;
+    if (has_name(&s->seen, weight, len))
+        return 0;
+    op->module = nrg_arena_copy(&s->x->model->arena, weight, len);
+    return op->module ? 0 : onnx_no_memory(s->x);
+}
+
+static void release(struct scopes *s)
+{
+    onnx_map_release(&s->modules);
+    onnx_map_release(&s->seen);
+    onnx_map_release(&s->owners);
+}
+
+/* Twice, because "relu_1" may come before "relu" in the file; then what was fused. */
 int onnx_scopes_finish(struct onnx *x)
 {
     struct scopes s = {.x = x, .collecting = true};
@@ -249,8 +344,11 @@ int onnx_scopes_finish(struct onnx *x)
     s.collecting = false;
     if (!rc)
         rc = onnx_each_op(x->graph->body, name_op, &s);
-    onnx_map_release(&s.modules);
     onnx_map_release(&s.seen);
-    onnx_map_release(&s.owners);
+    if (!rc)
+        rc = onnx_each_op(x->graph->body, note_module, &s);
+    if (!rc)
+        rc = onnx_each_op(x->graph->body, place_fused, &s);
+    release(&s);
     return rc;
 }

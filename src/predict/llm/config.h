@@ -38,6 +38,32 @@ const char *nrg_llm_dtype_name(enum nrg_llm_dtype dtype);
 /* Bits of one weight, with the scales that blocks of weights share. */
 double nrg_llm_dtype_bits(enum nrg_llm_dtype dtype);
 
+/* Layers that keep a state of fixed size in place of a cache: what one of them has. */
+struct nrg_llm_recurrence {
+    double layers;
+    double matrices; /* weights of its projections */
+    double kernels;  /* weights of its convolution */
+    double small;    /* decays, norms and biases */
+    double values;   /* of the state of one sequence */
+    double macs;     /* of one token, beside the projections */
+};
+
+/* An encoder whose result the decoder looks at in `cross_layers` of its layers. */
+struct nrg_llm_source {
+    double params;    /* all that it has, tables excepted that it shares with the decoder */
+    double matrices;  /* weights that each of its positions multiplies with */
+    double pair_macs; /* of each pair of its positions, all layers together */
+    double once_macs; /* of a sequence, at its input */
+    double positions; /* of a sequence, whatever is asked; 0: the tokens of the prompt */
+};
+
+/* A part for pictures or sound, which a prompt of text does not use. */
+struct nrg_llm_tower {
+    char what[24]; /* "vision", "audio"; "": none */
+    double params; /* 0: not known, and left out */
+};
+#define NRG_LLM_PARTS 3
+
 struct nrg_llm_config {
     char family[40]; /* "llama", "qwen3_moe", … */
     bool encoder;    /* one pass over the whole input, nothing is generated */
@@ -55,14 +81,19 @@ struct nrg_llm_config {
     double experts, experts_per_token, expert_intermediate;
     double shared_intermediate; /* of the experts that every token uses, together */
 
-    double state_layers; /* recurrent (Mamba 2) */
-    double state_inner, state_heads, state_groups, state_size, state_kernel;
+    struct nrg_llm_recurrence recurrent;
+    struct nrg_llm_source source; /* params 0: there is none */
+    double cross_layers;
+    struct nrg_llm_tower parts[NRG_LLM_PARTS];
 
     /* Small parameters: exact counts need them, energy does not. */
     double norm_params;     /* per element of a norm: 1 scale, 2 with an offset */
     double norms_per_layer; /* of `hidden` elements */
+    double qk_norm_params;  /* of one attention layer */
+    double other_params;    /* that nothing above counts */
     double positions, token_types;
-    bool tied, qkv_bias, out_bias, mlp_bias, head_bias, qk_norm, sinks;
+    bool tied, qkv_bias, out_bias, mlp_bias, head_bias, sinks;
+    bool attention_gate; /* queries bring a gate for each element of the result */
     bool expert_bias, shared_gate, embedding_norm, pooler, no_final_norm;
 
     enum nrg_llm_dtype dtype;     /* of all weights but the quantised ones */
@@ -84,7 +115,8 @@ int nrg_llm_config_check(const struct nrg_llm_config *config, const char *name,
 
 /*
  * From a path: config.json, a GGUF or safetensors file or the index of its shards, or a folder that
- * has a config.json. A safetensors file has a config.json beside it.
+ * has a config.json. A safetensors file has a config.json beside it. Sizes by hand, such as
+ * "params=7.6e9,active=1e9,layers=32,hidden=4096", take the place of a path.
  */
 int nrg_llm_config_read(struct nrg_llm_config *config, const char *path, struct nrg_error *err);
 /* The same from bytes; nothing beside them is looked for unless `beside`. */

@@ -6,7 +6,12 @@
 #include "predict/llm/families.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "base/words.h"
+#include "predict/llm/encoders.h"
+#include "predict/llm/recurrent.h"
 
 /* Layers whose name in layer_types is one of those that look back a limited way. */
 static double count_window_layers(struct nrg_llm_reading *r)
@@ -21,7 +26,7 @@ static double count_window_layers(struct nrg_llm_reading *r)
 }
 
 /* A window on all layers but every `period`-th, unless layer_types lists them; 0: on all. */
-static void set_window(struct nrg_llm_reading *r, const char *key, double otherwise, double period)
+void nrg_llm_set_window(struct nrg_llm_reading *r, const char *key, double otherwise, double period)
 {
     struct nrg_llm_config *c = r->config;
     const json_t *types = json_object_get(r->root, "layer_types");
@@ -34,7 +39,7 @@ static void set_window(struct nrg_llm_reading *r, const char *key, double otherw
         c->window_layers = 0;
 }
 
-static void gated_rms(struct nrg_llm_reading *r)
+void nrg_llm_gated_rms(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
     c->mlp_matrices = 3;
@@ -43,9 +48,11 @@ static void gated_rms(struct nrg_llm_reading *r)
 }
 
 /* Experts in every layer but those that the file names. */
-static void set_experts(struct nrg_llm_reading *r, const char *const *experts,
-                        const char *const *per_token, const char *intermediate)
+void nrg_llm_set_experts(struct nrg_llm_reading *r, const char *intermediate)
 {
+    static const char *const experts[] = {"num_experts", "num_local_experts", "n_routed_experts",
+                                          NULL};
+    static const char *const per_token[] = {"num_experts_per_tok", "experts_per_token", NULL};
     struct nrg_llm_config *c = r->config;
     c->experts = nrg_llm_size(r, experts);
     c->experts_per_token = nrg_llm_size(r, per_token);
@@ -54,28 +61,24 @@ static void set_experts(struct nrg_llm_reading *r, const char *const *experts,
     c->dense_layers = 0;
 }
 
-static const char *const experts_keys[] = {"num_experts", "num_local_experts", "n_routed_experts",
-                                           NULL};
-static const char *const per_token_keys[] = {"num_experts_per_tok", "experts_per_token", NULL};
-
 static void finish_llama(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
-    gated_rms(r);
+    nrg_llm_gated_rms(r);
     c->qkv_bias = c->out_bias = nrg_llm_flag(r, "attention_bias", false);
     c->mlp_bias = nrg_llm_flag(r, "mlp_bias", false);
 }
 
 static void finish_mistral(struct nrg_llm_reading *r)
 {
-    gated_rms(r);
-    set_window(r, "sliding_window", 0, 0);
+    nrg_llm_gated_rms(r);
+    nrg_llm_set_window(r, "sliding_window", 0, 0);
 }
 
 static void finish_mixtral(struct nrg_llm_reading *r)
 {
     finish_mistral(r);
-    set_experts(r, experts_keys, per_token_keys, "moe_intermediate_size");
+    nrg_llm_set_experts(r, "moe_intermediate_size");
 }
 
 /* Qwen's windows are off unless use_sliding_window; then the layers from max_window_layers on. */
@@ -84,7 +87,7 @@ static void set_qwen_window(struct nrg_llm_reading *r)
     struct nrg_llm_config *c = r->config;
     if (!nrg_llm_flag(r, "use_sliding_window", false))
         return;
-    set_window(r, "sliding_window", 4096, 0);
+    nrg_llm_set_window(r, "sliding_window", 4096, 0);
     double first = nrg_llm_number(r, "max_window_layers", 0);
     if (!json_is_array(json_object_get(r->root, "layer_types")))
         c->window_layers = c->window > 0 ? fmax(c->layers - first, 0) : 0;
@@ -92,7 +95,7 @@ static void set_qwen_window(struct nrg_llm_reading *r)
 
 static void finish_qwen2(struct nrg_llm_reading *r)
 {
-    gated_rms(r);
+    nrg_llm_gated_rms(r);
     r->config->qkv_bias = true;
     set_qwen_window(r);
 }
@@ -100,8 +103,8 @@ static void finish_qwen2(struct nrg_llm_reading *r)
 static void finish_qwen3(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
-    gated_rms(r);
-    c->qk_norm = true;
+    nrg_llm_gated_rms(r);
+    c->qk_norm_params = 2 * c->head_dim;
     c->qkv_bias = c->out_bias = nrg_llm_flag(r, "attention_bias", false);
     set_qwen_window(r);
 }
@@ -116,12 +119,12 @@ static bool is_named(const json_t *list, size_t i)
 }
 
 /* Every sparse_step-th layer has experts, except those that mlp_only_layers names. */
-static void set_qwen_experts(struct nrg_llm_reading *r)
+void nrg_llm_qwen_experts(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
     double step = nrg_llm_step(r, "decoder_sparse_step", 1);
     const json_t *dense = json_object_get(r->root, "mlp_only_layers");
-    set_experts(r, experts_keys, per_token_keys, "moe_intermediate_size");
+    nrg_llm_set_experts(r, "moe_intermediate_size");
     c->expert_layers = floor(c->layers / step);
     if (dense && !json_is_array(dense) && !json_is_null(dense))
         nrg_llm_refuse(r, "mlp_only_layers", "is no list");
@@ -138,7 +141,7 @@ static void finish_qwen2_moe(struct nrg_llm_reading *r)
     struct nrg_llm_config *c = r->config;
     finish_qwen2(r);
     c->qkv_bias = nrg_llm_flag(r, "qkv_bias", true);
-    set_qwen_experts(r);
+    nrg_llm_qwen_experts(r);
     c->shared_intermediate = nrg_llm_number(r, "shared_expert_intermediate_size", 0);
     c->shared_gate = true;
 }
@@ -146,13 +149,13 @@ static void finish_qwen2_moe(struct nrg_llm_reading *r)
 static void finish_qwen3_moe(struct nrg_llm_reading *r)
 {
     finish_qwen3(r);
-    set_qwen_experts(r);
+    nrg_llm_qwen_experts(r);
 }
 
 static void finish_gemma(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
-    gated_rms(r);
+    nrg_llm_gated_rms(r);
     c->qkv_bias = c->out_bias = nrg_llm_flag(r, "attention_bias", false);
 }
 
@@ -160,7 +163,7 @@ static void finish_gemma2(struct nrg_llm_reading *r)
 {
     finish_gemma(r);
     r->config->norms_per_layer = 4;
-    set_window(r, "sliding_window", 4096, 2);
+    nrg_llm_set_window(r, "sliding_window", 4096, 2);
 }
 
 static void finish_gemma3(struct nrg_llm_reading *r)
@@ -168,15 +171,25 @@ static void finish_gemma3(struct nrg_llm_reading *r)
     struct nrg_llm_config *c = r->config;
     finish_gemma(r);
     c->norms_per_layer = 4;
-    c->qk_norm = true;
-    set_window(r, "sliding_window", 4096, nrg_llm_step(r, "sliding_window_pattern", 6));
+    c->qk_norm_params = 2 * c->head_dim;
+    nrg_llm_set_window(r, "sliding_window", 4096, nrg_llm_step(r, "sliding_window_pattern", 6));
+}
+
+/* The first layers are dense, all others have experts, and those that every token uses. */
+static void set_late_experts(struct nrg_llm_reading *r)
+{
+    struct nrg_llm_config *c = r->config;
+    double first = nrg_llm_number(r, "first_k_dense_replace", 0);
+    nrg_llm_set_experts(r, "moe_intermediate_size");
+    c->dense_layers = fmin(first, c->layers);
+    c->expert_layers = c->layers - c->dense_layers;
+    c->shared_intermediate = nrg_llm_number(r, "n_shared_experts", 0) * c->expert_intermediate;
 }
 
 static void finish_deepseek(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
-    double first = nrg_llm_number(r, "first_k_dense_replace", 0);
-    gated_rms(r);
+    nrg_llm_gated_rms(r);
     c->qkv_bias = nrg_llm_flag(r, "attention_bias", false);
     c->q_rank = nrg_llm_number(r, "q_lora_rank", 0);
     c->head_dim = floor(c->head_dim); /* of no use here, and of any size */
@@ -186,20 +199,17 @@ static void finish_deepseek(struct nrg_llm_reading *r)
     c->v_dim = nrg_llm_size(r, (const char *const[]){"v_head_dim", NULL});
     if (!(c->kv_rank > 0))
         nrg_llm_refuse(r, "kv_lora_rank", "is 0");
-    set_experts(r, experts_keys, per_token_keys, "moe_intermediate_size");
-    c->dense_layers = fmin(first, c->layers);
-    c->expert_layers = c->layers - c->dense_layers;
-    c->shared_intermediate = nrg_llm_number(r, "n_shared_experts", 0) * c->expert_intermediate;
+    set_late_experts(r);
 }
 
 static void finish_gpt_oss(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
-    gated_rms(r);
+    nrg_llm_gated_rms(r);
     c->qkv_bias = c->out_bias = nrg_llm_flag(r, "attention_bias", true);
     c->sinks = c->expert_bias = true;
-    set_experts(r, experts_keys, per_token_keys, "moe_intermediate_size");
-    set_window(r, "sliding_window", 128, 2);
+    nrg_llm_set_experts(r, "moe_intermediate_size");
+    nrg_llm_set_window(r, "sliding_window", 128, 2);
 }
 
 /* Every interleave_moe_layer_step-th layer has experts; a shared one is always there. */
@@ -207,60 +217,14 @@ static void finish_llama4(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
     double step = nrg_llm_step(r, "interleave_moe_layer_step", 1);
-    gated_rms(r);
+    nrg_llm_gated_rms(r);
     c->qkv_bias = c->out_bias = nrg_llm_flag(r, "attention_bias", false);
-    set_experts(r, experts_keys, per_token_keys, "moe_intermediate_size");
+    nrg_llm_set_experts(r, "moe_intermediate_size");
     c->expert_layers = floor(c->layers / step);
     c->dense_layers = c->layers - c->expert_layers;
     c->shared_intermediate = c->expert_intermediate;
     c->intermediate = nrg_llm_number(r, "intermediate_size_mlp", c->intermediate);
-    set_window(r, "attention_chunk_size", 8192, 4);
-}
-
-/* What a layer of Nemotron is: a letter of hybrid_override_pattern, or a word of the list. */
-static void count_block(struct nrg_llm_config *c, char letter, const char *word)
-{
-    c->attention_layers +=
-        letter == '*' || !strcmp(word, "full_attention") || !strcmp(word, "attention");
-    c->dense_layers += letter == '-' || !strcmp(word, "mlp");
-    c->expert_layers += letter == 'E' || !strcmp(word, "moe");
-    c->state_layers += letter == 'M' || !strcmp(word, "linear_attention") || !strcmp(word, "mamba");
-}
-
-static void count_blocks(struct nrg_llm_reading *r)
-{
-    const json_t *list = json_object_get(r->root, "layers_block_type");
-    const char *p = json_string_value(json_object_get(r->root, "hybrid_override_pattern"));
-    r->config->attention_layers = r->config->dense_layers = 0;
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *word = json_string_value(json_array_get(list, i));
-        count_block(r->config, 0, word ? word : "");
-    }
-    for (; !json_is_array(list) && p && *p; p++)
-        count_block(r->config, *p, "");
-}
-
-/* One mixer per layer: attention, recurrence, or a feed-forward block with or without experts. */
-static void finish_nemotron_h(struct nrg_llm_reading *r)
-{
-    struct nrg_llm_config *c = r->config;
-    gated_rms(r);
-    c->mlp_matrices = 2;
-    c->norms_per_layer = 1;
-    count_blocks(r);
-    c->state_heads = nrg_llm_number(r, "mamba_num_heads", 0);
-    c->state_inner = c->state_heads * nrg_llm_number(r, "mamba_head_dim", 0);
-    c->state_size = nrg_llm_number(r, "ssm_state_size", 0);
-    c->state_groups = nrg_llm_number(r, "n_groups", 1);
-    c->state_kernel = nrg_llm_number(r, "conv_kernel", 4);
-    if (!(c->expert_layers > 0))
-        return;
-    c->experts = nrg_llm_size(r, experts_keys);
-    c->experts_per_token = nrg_llm_size(r, per_token_keys);
-    c->expert_intermediate = nrg_llm_number(r, "moe_intermediate_size", c->intermediate);
-    c->shared_intermediate =
-        nrg_llm_number(r, "n_shared_experts", 1) *
-        nrg_llm_number(r, "moe_shared_expert_intermediate_size", c->expert_intermediate);
+    nrg_llm_set_window(r, "attention_chunk_size", 8192, 4);
 }
 
 static void finish_phi(struct nrg_llm_reading *r)
@@ -273,11 +237,11 @@ static void finish_phi(struct nrg_llm_reading *r)
 
 static void finish_phi3(struct nrg_llm_reading *r)
 {
-    gated_rms(r);
-    set_window(r, "sliding_window", 0, 0);
+    nrg_llm_gated_rms(r);
+    nrg_llm_set_window(r, "sliding_window", 0, 0);
 }
 
-static void plain_layer_norm(struct nrg_llm_reading *r)
+void nrg_llm_plain_layer_norm(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
     c->mlp_matrices = c->norm_params = c->norms_per_layer = 2;
@@ -286,7 +250,7 @@ static void plain_layer_norm(struct nrg_llm_reading *r)
 
 static void finish_gpt2(struct nrg_llm_reading *r)
 {
-    plain_layer_norm(r);
+    nrg_llm_plain_layer_norm(r);
     r->config->intermediate =
         nrg_llm_number(r, "intermediate_size", nrg_llm_number(r, "n_inner", 4 * r->config->hidden));
     r->config->positions = nrg_llm_size(
@@ -296,61 +260,152 @@ static void finish_gpt2(struct nrg_llm_reading *r)
 static void finish_neox(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
-    plain_layer_norm(r);
+    nrg_llm_plain_layer_norm(r);
     c->qkv_bias = c->out_bias = nrg_llm_flag(r, "attention_bias", true);
 }
 
-/* The encoder alone, as the Model class of transformers has it, with its pooler. */
-static void finish_bert(struct nrg_llm_reading *r)
+static void finish_olmo2(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
-    plain_layer_norm(r);
-    c->encoder = c->embedding_norm = c->no_final_norm = c->pooler = c->tied = true;
-    c->positions = nrg_llm_number(r, "max_position_embeddings", 512);
-    c->token_types = nrg_llm_number(r, "type_vocab_size", 2);
+    nrg_llm_gated_rms(r);
+    c->qkv_bias = c->out_bias = nrg_llm_flag(r, "attention_bias", false);
+    c->qk_norm_params = (c->heads + c->kv_heads) * c->head_dim;
 }
 
-static void finish_distilbert(struct nrg_llm_reading *r)
+static void finish_olmo3(struct nrg_llm_reading *r)
 {
-    finish_bert(r);
-    r->config->pooler = false;
-    r->config->token_types = 0;
+    finish_olmo2(r);
+    nrg_llm_set_window(r, "sliding_window", 4096, 4);
+}
+
+static void finish_glm4(struct nrg_llm_reading *r)
+{
+    struct nrg_llm_config *c = r->config;
+    nrg_llm_gated_rms(r);
+    c->norms_per_layer = 4;
+    c->qkv_bias = nrg_llm_flag(r, "attention_bias", false);
+}
+
+static void finish_glm4_moe(struct nrg_llm_reading *r)
+{
+    struct nrg_llm_config *c = r->config;
+    nrg_llm_gated_rms(r);
+    c->head_dim = floor(c->head_dim);
+    c->qkv_bias = nrg_llm_flag(r, "attention_bias", false);
+    c->qk_norm_params = nrg_llm_flag(r, "use_qk_norm", false) ? 2 * c->head_dim : 0;
+    set_late_experts(r);
+}
+
+static void finish_minimax_m2(struct nrg_llm_reading *r)
+{
+    finish_olmo2(r);
+    nrg_llm_set_experts(r, "intermediate_size");
+}
+
+/* 7B: one key/value head; 40B on: the new architecture; RW: as many as there are heads. */
+static void finish_falcon(struct nrg_llm_reading *r)
+{
+    struct nrg_llm_config *c = r->config;
+    bool new_style = nrg_llm_flag(r, "new_decoder_architecture", false);
+    nrg_llm_plain_layer_norm(r);
+    c->qkv_bias = c->out_bias = c->mlp_bias = nrg_llm_flag(r, "bias", false);
+    c->intermediate = nrg_llm_number(r, "ffn_hidden_size", 4 * c->hidden);
+    c->kv_heads = nrg_llm_number(r, "num_kv_heads", nrg_llm_number(r, "n_head_kv", c->heads));
+    if (!new_style)
+        c->kv_heads = nrg_llm_flag(r, "multi_query", true) ? 1 : c->heads;
+    double norms = nrg_llm_number(r, "num_ln_in_parallel_attn", new_style ? 2 : 1);
+    if (nrg_llm_flag(r, "parallel_attn", true) && norms != 2)
+        c->norms_per_layer = 1;
 }
 
 static const struct nrg_llm_family families[] = {
-    {"llama", 0, 0, false, finish_llama, 0, 0},
-    {"mistral", 0, 0, false, finish_mistral, 0, 0},
-    {"mixtral", 0, 0, false, finish_mixtral, 0, 0},
-    {"qwen2", 0, 0, false, finish_qwen2, 0, 0},
-    {"qwen2_moe", 0, 0, false, finish_qwen2_moe, 0, 0},
-    {"qwen3", 0, 128, false, finish_qwen3, 0, 0},
-    {"qwen3_moe", 0, 0, false, finish_qwen3_moe, 0, 0},
-    {"gemma", 256000, 256, true, finish_gemma, 0, 0},
-    {"gemma2", 256000, 256, true, finish_gemma2, 0, 0},
-    {"gemma3", 262208, 256, true, finish_gemma3, 8, 4},
-    {"gemma3_text", 262208, 256, true, finish_gemma3, 8, 4},
-    {"deepseek_v2", 0, 0, false, finish_deepseek, 0, 0},
-    {"deepseek_v3", 0, 0, false, finish_deepseek, 0, 0},
-    {"kimi_k2", 0, 0, false, finish_deepseek, 0, 0},
-    {"gpt_oss", 0, 64, false, finish_gpt_oss, 0, 0},
-    {"llama4", 202048, 128, false, finish_llama4, 0, 0},
-    {"llama4_text", 202048, 128, false, finish_llama4, 0, 0},
-    {"nemotron_h", 0, 0, false, finish_nemotron_h, 0, 0},
-    {"phi", 0, 0, false, finish_phi, 0, 0},
-    {"phi3", 0, 0, false, finish_phi3, 0, 0},
-    {"gpt2", 0, 0, true, finish_gpt2, 0, 0},
-    {"gpt_neox", 0, 0, false, finish_neox, 0, 0},
-    {"bert", 0, 0, true, finish_bert, 0, 0},
-    {"roberta", 0, 0, true, finish_bert, 0, 0},
-    {"xlm-roberta", 0, 0, true, finish_bert, 0, 0},
-    {"camembert", 0, 0, true, finish_bert, 0, 0},
-    {"distilbert", 0, 0, true, finish_distilbert, 0, 0},
+    {.type = "llama", .finish = finish_llama, .inside = {4096, 32, 32, 0, 11008, 32000}},
+    {.type = "mistral", .finish = finish_mistral, .inside = {4096, 32, 32, 8, 14336, 32000}},
+    {.type = "mixtral", .finish = finish_mixtral},
+    {.type = "qwen2", .finish = finish_qwen2, .inside = {4096, 32, 32, 32, 22016, 151936}},
+    {.type = "qwen2_moe", .finish = finish_qwen2_moe},
+    {.type = "qwen3", .finish = finish_qwen3, .head_dim = 128},
+    {.type = "qwen3_moe", .finish = finish_qwen3_moe},
+    {.type = "qwen3_next", .finish = nrg_llm_finish_qwen3_next, .head_dim = 256},
+    {.type = "gemma", .finish = finish_gemma, .tied = true, .vocab = 256000, .head_dim = 256},
+    {.type = "gemma2", .finish = finish_gemma2, .tied = true, .vocab = 256000, .head_dim = 256},
+    {.type = "gemma3",
+     .finish = finish_gemma3,
+     .tied = true,
+     .vocab = 262208,
+     .head_dim = 256,
+     .heads = 8,
+     .kv_heads = 4,
+     .inside = {2304, 26, 8, 4, 9216, 262208}},
+    {.type = "deepseek_v2", .finish = finish_deepseek},
+    {.type = "deepseek_v3", .finish = finish_deepseek},
+    {.type = "kimi_k2", .finish = finish_deepseek},
+    {.type = "gpt_oss", .finish = finish_gpt_oss, .head_dim = 64},
+    {.type = "llama4", .finish = finish_llama4, .vocab = 202048, .head_dim = 128},
+    {.type = "glm4", .finish = finish_glm4},
+    {.type = "glm4_moe", .finish = finish_glm4_moe},
+    {.type = "minimax_m2", .finish = finish_minimax_m2, .head_dim = 128},
+    {.type = "olmo2", .finish = finish_olmo2},
+    {.type = "olmo3", .finish = finish_olmo3},
+    {.type = "falcon", .finish = finish_falcon, .tied = true},
+    {.type = "mamba", .finish = nrg_llm_finish_mamba, .tied = true, .no_attention = true},
+    {.type = "falcon_mamba", .finish = nrg_llm_finish_mamba, .tied = true, .no_attention = true},
+    {.type = "mamba2", .finish = nrg_llm_finish_mamba2, .no_attention = true},
+    {.type = "jamba", .finish = nrg_llm_finish_jamba},
+    {.type = "nemotron_h", .finish = nrg_llm_finish_nemotron_h},
+    {.type = "phi", .finish = finish_phi},
+    {.type = "phi3", .finish = finish_phi3},
+    {.type = "gpt2", .finish = finish_gpt2, .tied = true},
+    {.type = "gpt_neox", .finish = finish_neox},
+    {.type = "t5", .finish = nrg_llm_finish_t5, .tied = true},
+    {.type = "mt5", .finish = nrg_llm_finish_mt5, .tied = true},
+    {.type = "umt5", .finish = nrg_llm_finish_umt5, .tied = true},
+    {.type = "whisper", .finish = nrg_llm_finish_whisper, .tied = true},
+    {.type = "bert", .finish = nrg_llm_finish_bert, .tied = true},
+    {.type = "roberta", .finish = nrg_llm_finish_bert, .tied = true},
+    {.type = "xlm-roberta", .finish = nrg_llm_finish_bert, .tied = true},
+    {.type = "camembert", .finish = nrg_llm_finish_bert, .tied = true},
+    {.type = "distilbert", .finish = nrg_llm_finish_distilbert, .tied = true},
 };
 
-const struct nrg_llm_family *nrg_llm_family_find(const char *type)
+/* Other names of what the table has: the language models of larger ones. */
+static const char *const same[][2] = {
+    {"gemma3_text", "gemma3"},
+    {"llama4_text", "llama4"},
+    {"qwen2_vl", "qwen2"},
+    {"qwen2_vl_text", "qwen2"},
+    {"qwen2_5_vl", "qwen2"},
+    {"qwen2_5_vl_text", "qwen2"},
+    {"qwen2_5_omni_text", "qwen2"},
+    {"qwen3_vl_text", "qwen3"},
+    {"qwen3_vl_moe_text", "qwen3_moe"},
+    {"qwen3_omni_moe_text", "qwen3_moe"},
+    {"mistral3", "mistral"},
+    {"phi4mm", "phi3"},
+    {"phi4_multimodal", "phi3"},
+    {"ministral", "mistral"},
+    {"NemotronH_Nano_VL_V2", "nemotron_h"},
+};
+
+const struct nrg_llm_family *nrg_llm_family_find(const char *type, const char **near)
 {
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+    struct nrg_guess guess = {.typed = type};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (!strcmp(type, same[i][0]))
+            type = same[i][1];
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         if (!strcmp(families[i].type, type))
             return &families[i];
+        nrg_guess_offer(&guess, families[i].type);
+    }
+    *near = guess.best;
     return NULL;
+}
+
+const char *nrg_llm_family_names(char *buf, size_t size)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof families / sizeof *families && at < size; i++)
+        at += (size_t)snprintf(buf + at, size - at, "%s%s", i ? " " : "", families[i].type);
+    return buf;
 }

@@ -113,12 +113,13 @@ static int read_weights(struct nrg_llm_config *c, const struct nrg_source *sourc
     int rc = nrg_model_read_bytes(source, NULL, &model, err);
     if (rc)
         return rc;
-    if (source->is_path && find_beside(source->name, path)) {
-        rc = nrg_llm_config_read(c, path, err);
-        if (!rc && !model.n_warnings) /* one shard of several, or shards that are missing */
-            rc = take_stored(c, &model, source->name, err);
-    } else {
-        rc = nrg_llm_config_tensors(c, &model, source->name, err);
+    bool beside = source->is_path && find_beside(source->name, path);
+    rc = beside ? nrg_llm_config_read(c, path, err) : -ENOTSUP;
+    if (!rc && !model.n_warnings) /* else one shard of several, or shards that are missing */
+        rc = take_stored(c, &model, source->name, err);
+    if (rc == -ENOTSUP) { /* a family that is not known may still have the usual tensors */
+        struct nrg_error why;
+        rc = nrg_llm_config_tensors(c, &model, source->name, beside ? &why : err);
     }
     nrg_model_release(&model);
     return rc;
@@ -164,6 +165,8 @@ int nrg_llm_config_read(struct nrg_llm_config *c, const char *path, struct nrg_e
 {
     struct nrg_mapped map = {0};
     struct stat st;
+    if (nrg_llm_is_by_hand(path))
+        return nrg_llm_config_by_hand(c, path, err);
     if (!stat(path, &st) && S_ISDIR(st.st_mode))
         return read_folder(c, path, err);
     int fd = nrg_open_regular(path, &st, err);

@@ -13,5 +13,8 @@ int nrg_llm_config_tensors(struct nrg_llm_config *config, const struct nrg_model
                            const char *name, struct nrg_error *err);
 /* Parameters and bytes of a model's tensors. */
 void nrg_llm_count_stored(struct nrg_llm_config *config, const struct nrg_model *model);
+/* Sizes given by hand ("params=7.6e9,layers=32"), and whether a text is that. */
+bool nrg_llm_is_by_hand(const char *text);
+int nrg_llm_config_by_hand(struct nrg_llm_config *config, const char *text, struct nrg_error *err);
 
 #endif

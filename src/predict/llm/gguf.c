@@ -36,6 +36,8 @@ enum key {
     KV_RANK,
     ROPE,
     VOCAB,
+    STATE_INNER,
+    STATE_SIZE,
     KEYS
 };
 
@@ -58,7 +60,9 @@ static const char *const keys[KEYS] = {"block_count",
                                        "attention.q_lora_rank",
                                        "attention.kv_lora_rank",
                                        "rope.dimension_count",
-                                       "vocab_size"};
+                                       "vocab_size",
+                                       "ssm.inner_size",
+                                       "ssm.state_size"};
 
 /* Every period-th layer of these sees everything; others with a window have it everywhere. */
 static const struct {
@@ -190,6 +194,45 @@ static void set_feed_forward(struct nrg_llm_config *c, const struct pairs *p,
         set_experts(c, p, model);
 }
 
+/* Elements of all tensors whose name ends so. */
+static double sum_tensors(const struct nrg_model *model, const char *ending)
+{
+    double sum = 0;
+    for (size_t i = 0; i < model->n_params; i++) {
+        int64_t numel = nrg_type_numel(model->params[i].type);
+        sum += numel > 0 && nrg_ends_with(model->params[i].name, ending) ? (double)numel : 0;
+    }
+    return sum;
+}
+
+/* Layers with a state (Mamba 1 and 2): what they have, the tensors say; how large it is, the keys.
+ */
+static void set_states(struct nrg_llm_config *c, const struct pairs *p,
+                       const struct nrg_model *model)
+{
+    static const char *const matrices[] = {".ssm_in.weight", ".ssm_out.weight", ".ssm_x.weight",
+                                           ".ssm_dt.weight"};
+    static const char *const small[] = {".ssm_a", ".ssm_d", ".ssm_dt.bias", ".ssm_norm.weight",
+                                        ".ssm_conv1d.bias"};
+    struct nrg_llm_recurrence *r = &c->recurrent;
+    double layers = count_tensors(model, ".ssm_out.weight");
+    double inner = or_else(p->values[STATE_INNER], 0), size = or_else(p->values[STATE_SIZE], 0);
+    if (!(layers > 0) || p->files > 1)
+        return;
+    r->layers = layers;
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
+        r->matrices += floor(sum_tensors(model, matrices[i]) / layers);
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+        r->small += sum_tensors(model, small[i]) / layers;
+    r->kernels = floor(sum_tensors(model, ".ssm_conv1d.weight") / layers);
+    r->values = inner * size + r->kernels;
+    r->macs = 2 * inner * size + r->kernels;
+    c->attention_layers = fmin(or_else(p->attention_layers, c->layers - layers), c->layers);
+    c->attention_layers = c->heads > 0 ? c->attention_layers : 0;
+    c->dense_layers = fmin(c->dense_layers, count_tensors(model, ".ffn_up.weight"));
+    c->norms_per_layer = c->dense_layers + c->expert_layers > 0 ? 2 : 1;
+}
+
 static bool has_tensor(const struct nrg_model *model, const char *name)
 {
     for (size_t i = 0; i < model->n_params; i++)
@@ -245,6 +288,7 @@ int nrg_llm_config_gguf(struct nrg_llm_config *c, const struct nrg_source *sourc
     c->token_types = rows_of(&model, "token_types.weight", c->hidden);
     set_attention(c, &p);
     set_feed_forward(c, &p, &model);
+    set_states(c, &p, &model);
     nrg_llm_count_stored(c, &model);
     nrg_model_release(&model);
     rc = nrg_llm_config_check(c, source->name, err);

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "predict/llm/families.h"
+#include "predict/llm/parts.h"
 
 void nrg_llm_refuse(struct nrg_llm_reading *r, const char *key, const char *why)
 {
@@ -31,13 +32,22 @@ double nrg_llm_number(struct nrg_llm_reading *r, const char *key, double otherwi
     return otherwise;
 }
 
-double nrg_llm_size(struct nrg_llm_reading *r, const char *const *keys)
+/* The first of several names of one size; `otherwise`: none is there. */
+static double size_if_any(struct nrg_llm_reading *r, const char *const *keys, double otherwise)
 {
     for (const char *const *key = keys; *key; key++) {
         double size = nrg_llm_number(r, *key, NAN);
         if (!isnan(size))
             return size;
     }
+    return otherwise;
+}
+
+double nrg_llm_size(struct nrg_llm_reading *r, const char *const *keys)
+{
+    double size = size_if_any(r, keys, NAN);
+    if (!isnan(size))
+        return size;
     nrg_llm_refuse(r, keys[0], "is missing: is this the config.json of a language model?");
     return 0;
 }
@@ -59,27 +69,50 @@ double nrg_llm_step(struct nrg_llm_reading *r, const char *key, double otherwise
     return otherwise;
 }
 
-static void read_sizes(struct nrg_llm_reading *r, const struct nrg_llm_family *family)
+/* A size that must be there, unless the family fills it in. */
+static double size_or(struct nrg_llm_reading *r, const char *const *keys, double otherwise)
 {
-    static const char *const hidden[] = {"hidden_size", "n_embd", "dim", "d_model", NULL};
-    static const char *const layers[] = {"num_hidden_layers", "n_layer", "n_layers", "num_layers",
-                                         NULL};
-    static const char *const heads[] = {"num_attention_heads", "n_head", "n_heads", NULL};
-    static const char *const vocab[] = {"vocab_size", NULL};
+    return otherwise > 0 ? size_if_any(r, keys, otherwise) : nrg_llm_size(r, keys);
+}
+
+static void read_heads(struct nrg_llm_reading *r, const struct nrg_llm_family *family,
+                       const double *inside)
+{
+    static const char *const heads[] = {
+        "decoder_attention_heads", "num_attention_heads", "n_head", "n_heads", "num_heads", NULL};
+    static const char *const head_dim[] = {"head_dim", "d_kv", NULL};
     struct nrg_llm_config *c = r->config;
-    c->hidden = nrg_llm_size(r, hidden);
-    size_t listed = json_array_size(json_object_get(r->root, "layers_block_type"));
-    c->layers = listed ? (double)listed : nrg_llm_size(r, layers);
-    c->heads = family->heads > 0 ? nrg_llm_number(r, "num_attention_heads", family->heads)
-                                 : nrg_llm_size(r, heads);
-    c->vocab =
-        family->vocab > 0 ? nrg_llm_number(r, "vocab_size", family->vocab) : nrg_llm_size(r, vocab);
-    c->kv_heads = nrg_llm_number(r, "num_key_value_heads",
-                                 family->kv_heads > 0 ? family->kv_heads : c->heads);
+    c->heads = size_or(r, heads, family->heads > 0 ? family->heads : inside[NRG_LLM_HEADS]);
+    double kv_heads = family->kv_heads > 0 ? family->kv_heads : inside[NRG_LLM_KV_HEADS];
+    c->kv_heads = nrg_llm_number(r, "num_key_value_heads", kv_heads > 0 ? kv_heads : c->heads);
     double each = c->heads > 0 ? c->hidden / c->heads : 0; /* not whole: refused by its range */
-    c->head_dim = nrg_llm_number(r, "head_dim", family->head_dim > 0 ? family->head_dim : each);
-    c->intermediate = nrg_llm_number(
-        r, "intermediate_size", nrg_llm_number(r, "n_inner", nrg_llm_number(r, "hidden_dim", 0)));
+    each = family->head_dim > 0 ? family->head_dim : each;
+    c->head_dim = size_if_any(r, head_dim, each);
+}
+
+static void read_sizes(struct nrg_llm_reading *r, const struct nrg_llm_family *family,
+                       const double *inside)
+{
+    static const char *const hidden[] = {"hidden_size", "n_embd",  "n_embed",
+                                         "dim",         "d_model", NULL};
+    static const char *const layers[] = {"decoder_layers",
+                                         "num_decoder_layers",
+                                         "num_hidden_layers",
+                                         "n_layer",
+                                         "n_layers",
+                                         "num_layers",
+                                         NULL};
+    static const char *const vocab[] = {"vocab_size", NULL};
+    static const char *const wide[] = {
+        "decoder_ffn_dim", "intermediate_size", "n_inner", "hidden_dim", "d_ff", NULL};
+    struct nrg_llm_config *c = r->config;
+    c->hidden = size_or(r, hidden, inside[NRG_LLM_HIDDEN]);
+    size_t listed = json_array_size(json_object_get(r->root, "layers_block_type"));
+    c->layers = listed ? (double)listed : size_or(r, layers, inside[NRG_LLM_LAYERS]);
+    c->vocab = size_or(r, vocab, family->vocab > 0 ? family->vocab : inside[NRG_LLM_VOCAB]);
+    c->intermediate = size_if_any(r, wide, inside[NRG_LLM_INTERMEDIATE]);
+    if (!family->no_attention)
+        read_heads(r, family, inside);
     c->attention_layers = c->dense_layers = c->layers;
     c->tied = nrg_llm_flag(r, "tie_word_embeddings", family->tied);
 }
@@ -87,7 +120,9 @@ static void read_sizes(struct nrg_llm_reading *r, const struct nrg_llm_family *f
 /* One kind of attention for each layer, or none at all. */
 static void check_layer_types(struct nrg_llm_reading *r)
 {
-    static const char *const known[] = {"full_attention", "sliding_attention", "chunked_attention"};
+    static const char *const known[] = {"full_attention", "sliding_attention", "chunked_attention",
+                                        "linear_attention"};
+    double linear = 0;
     const json_t *types = json_object_get(r->root, "layer_types");
     size_t n = json_array_size(types);
     if (!json_is_array(types))
@@ -99,9 +134,12 @@ static void check_layer_types(struct nrg_llm_reading *r)
         bool found = false;
         for (size_t k = 0; type && k < sizeof known / sizeof *known; k++)
             found |= !strcmp(type, known[k]);
+        linear += type && !strcmp(type, "linear_attention");
         if (!found)
             nrg_llm_refuse(r, "layer_types", "names a kind of layer that is not known");
     }
+    if (linear != r->config->recurrent.layers)
+        nrg_llm_refuse(r, "layer_types", "names layers that this family does not have");
 }
 
 /* Bits of the first group of compressed-tensors' config_groups; NULL: it has none. */
@@ -203,30 +241,37 @@ static const json_t *text_part(const json_t *root)
     return root;
 }
 
-/* "qwen3_vl_moe_text" builds what "qwen3_moe" does. */
-static const struct nrg_llm_family *find_family(const char *type)
+/* What can be done about a model_type that has no row: the list, and what is like it. */
+static int refuse_type(const char *type, const char *near, const char *name, struct nrg_error *err)
 {
-    static const char *const same[][2] = {
-        {"qwen3_vl_text", "qwen3"},
-        {"qwen3_vl_moe_text", "qwen3_moe"},
-        {"qwen2_5_vl_text", "qwen2"},
-        {"qwen3_omni_moe_text", "qwen3_moe"},
-        {"qwen2_vl", "qwen2"},
-        {"qwen2_5_vl", "qwen2"},
-        {"mistral3", "mistral"},
-        {"ministral", "mistral"},
-        {"NemotronH_Nano_VL_V2", "nemotron_h"},
-    };
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        if (!strcmp(type, same[i][0]))
-            return nrg_llm_family_find(same[i][1]);
-    return nrg_llm_family_find(type);
+    char known[600];
+    return nrg_fail(err, -ENOTSUP, name,
+                    "model_type '%s' is not known%s%s%s; known are %s. Else give its GGUF or "
+                    "safetensors file, or sizes by hand: --llm "
+                    "params=7.6e9,active=1e9,layers=32,hidden=4096",
+                    type, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "",
+                    nrg_llm_family_names(known, sizeof known));
+}
+
+static void read_rest(struct nrg_llm_reading *r, const struct nrg_llm_family *family,
+                      const json_t *root)
+{
+    static const double none[NRG_LLM_DEFAULTS];
+    read_sizes(r, family, r->root == root ? none : family->inside);
+    if (r->root != root && json_is_boolean(json_object_get(root, "tie_word_embeddings")))
+        r->config->tied = json_is_true(json_object_get(root, "tie_word_embeddings"));
+    family->finish(r);
+    check_layer_types(r);
+    nrg_llm_read_parts(r, root);
+    read_dtype(r, root);
+    read_quantisation(r, root);
 }
 
 int nrg_llm_config_parse(struct nrg_llm_config *c, const json_t *root, const char *name,
                          struct nrg_error *err)
 {
     struct nrg_llm_reading r = {.config = c, .name = name, .err = err};
+    const char *near = NULL;
     *c = (struct nrg_llm_config){0};
     if (!json_is_object(root))
         return nrg_fail(err, -EBADMSG, name, "is not a config.json: no JSON object");
@@ -237,14 +282,10 @@ int nrg_llm_config_parse(struct nrg_llm_config *c, const json_t *root, const cha
     if (!type)
         return nrg_fail(err, -EBADMSG, name,
                         "has no model_type: is this the config.json of a language model?");
-    const struct nrg_llm_family *family = find_family(type);
     nrg_copy_clean(c->family, sizeof c->family, type, strlen(type));
+    const struct nrg_llm_family *family = nrg_llm_family_find(c->family, &near);
     if (!family)
-        return nrg_fail(err, -ENOTSUP, name, "model_type '%s' is not known", c->family);
-    read_sizes(&r, family);
-    check_layer_types(&r);
-    family->finish(&r);
-    read_dtype(&r, root);
-    read_quantisation(&r, root);
+        return refuse_type(c->family, near, name, err);
+    read_rest(&r, family, root);
     return r.rc ? r.rc : nrg_llm_config_check(c, name, err);
 }

@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "predict/llm/recurrent.h"
 #include "predict/llm/shape.h"
 
 #define AGREE_LN 0.2
@@ -155,21 +156,25 @@ static void set_experts(struct nrg_llm_config *c, const struct known *k)
 static void set_hybrid(struct nrg_llm_config *c, const struct known *k)
 {
     c->attention_layers = k->more[FIRST];
-    c->state_layers = k->more[SHARED];
     c->dense_layers = c->layers - k->more[FIRST] - k->more[SHARED];
     c->mlp_matrices = 2;
     c->norms_per_layer = 1;
-    c->state_heads = c->state_size = 128;
-    c->state_inner = 128 * 80;
-    c->state_groups = 8;
-    c->state_kernel = 4;
+    c->recurrent = nrg_llm_mamba2(&(struct nrg_llm_mamba){.hidden = c->hidden,
+                                                          .inner = 128 * 80,
+                                                          .heads = 128,
+                                                          .groups = 8,
+                                                          .size = 128,
+                                                          .kernel = 4,
+                                                          .kernel_bias = true});
+    c->recurrent.layers = k->more[SHARED];
 }
 
 static void set_kind(struct nrg_llm_config *c, const struct known *k)
 {
     if (k->more[EXPERTS] > 0)
         set_experts(c, k);
-    c->qk_norm = k->kind == GEMMA3 || !strncmp(k->name, "Qwen3", 5);
+    if (k->kind == GEMMA3 || !strncmp(k->name, "Qwen3", 5))
+        c->qk_norm_params = 2 * c->head_dim;
     c->qkv_bias = !strncmp(k->name, "Qwen2", 5);
     if (k->kind == GEMMA3) {
         c->norms_per_layer = 4;
@@ -241,10 +246,18 @@ const char *nrg_llm_known(struct nrg_llm_config *config, const char *name, doubl
  */
 void nrg_llm_guess(struct nrg_llm_config *c, double active, double params)
 {
+    nrg_llm_guess_sized(c, active, params, 0, 0);
+}
+
+void nrg_llm_guess_sized(struct nrg_llm_config *c, double active, double params, double layers,
+                         double width)
+{
     bool has_experts = active < 0.9 * params;
     double like = has_experts ? sqrt(active * params) : params;
-    double layers = fmin(fmax(round(cbrt(like / (12 * 128 * 128))), 1), 1e4);
-    double width = 128 * fmin(layers, 100);
+    if (!(layers > 0))
+        layers = fmin(fmax(round(cbrt(like / (12 * 128 * 128))), 1), 1e4);
+    if (!(width > 0))
+        width = 128 * fmin(layers, 100);
     *c = (struct nrg_llm_config){.layers = layers,
                                  .hidden = width,
                                  .vocab = 128000,

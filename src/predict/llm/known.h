@@ -18,6 +18,9 @@ const char *nrg_llm_known(struct nrg_llm_config *config, const char *name, doubl
 
 /* A plausible shape for so many parameters, of which a token uses `active`. */
 void nrg_llm_guess(struct nrg_llm_config *config, double active, double params);
+/* The same with so many layers of that width; 0: plausible ones. */
+void nrg_llm_guess_sized(struct nrg_llm_config *config, double active, double params, double layers,
+                         double hidden);
 
 /* The name without owner, dates, storage and tuning ("-Instruct", "-FP8"). Returns buf. */
 const char *nrg_llm_base_name(const char *name, char *buf, size_t size);

@@ -5,9 +5,9 @@
 static void count_attention(const struct nrg_llm_config *c, double *weights, double *small)
 {
     double q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
-    *weights = c->hidden * (2 * q + 2 * kv);
-    *small = (c->qkv_bias ? q + 2 * kv : 0) + (c->out_bias ? c->hidden : 0) +
-             (c->qk_norm ? 2 * c->head_dim : 0) + (c->sinks ? c->heads : 0);
+    *weights = c->hidden * ((c->attention_gate ? 3 : 2) * q + 2 * kv);
+    *small = (c->qkv_bias ? (c->attention_gate ? 2 : 1) * q + 2 * kv : 0) +
+             (c->out_bias ? c->hidden : 0) + c->qk_norm_params + (c->sinks ? c->heads : 0);
 }
 
 /* Latent attention: keys and values of all heads come from one vector of kv_rank values. */
@@ -22,16 +22,22 @@ static void count_latent(const struct nrg_llm_config *c, double *weights, double
         *small += c->q_rank + c->kv_rank + c->rope_dim + c->hidden;
 }
 
-/* A recurrent layer of Mamba 2. */
-static void count_state(const struct nrg_llm_config *c, struct nrg_llm_shape *s)
+static void count_recurrence(const struct nrg_llm_config *c, struct nrg_llm_shape *s)
 {
-    double n = c->state_layers, mixed = c->state_inner + 2 * c->state_groups * c->state_size;
-    double in = c->hidden * (c->state_inner + mixed + c->state_heads);
-    s->attention += n * (in + c->state_inner * c->hidden);
-    s->state_weights = n * mixed * c->state_kernel;
-    s->small += n * (mixed + 3 * c->state_heads + c->state_inner);
-    s->state_values = n * (c->state_inner * c->state_size + mixed * c->state_kernel);
-    s->step_macs = n * (2 * c->state_inner * c->state_size + mixed * c->state_kernel);
+    const struct nrg_llm_recurrence *r = &c->recurrent;
+    s->attention += r->layers * r->matrices;
+    s->state_weights = r->layers * r->kernels;
+    s->small += r->layers * r->small;
+    s->state_values = r->layers * r->values;
+    s->step_macs = r->layers * r->macs;
+}
+
+/* Queries and results are of the decoder's tokens, keys and values of the encoder's positions. */
+static void count_cross(const struct nrg_llm_config *c, struct nrg_llm_shape *s)
+{
+    double q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    s->cross = c->cross_layers * 2 * c->hidden * q;
+    s->cross_source = c->cross_layers * 2 * c->hidden * kv;
 }
 
 static void count_feed_forward(const struct nrg_llm_config *c, struct nrg_llm_shape *s)
@@ -56,7 +62,7 @@ static void count_ends(const struct nrg_llm_config *c, struct nrg_llm_shape *s)
     s->head = c->encoder ? 0 : c->vocab * c->hidden;
     s->small += c->layers * c->norms_per_layer * norm + (c->no_final_norm ? 0 : norm) +
                 (c->embedding_norm ? norm : 0) + (c->head_bias ? c->vocab : 0) +
-                (c->pooler ? c->hidden : 0);
+                (c->pooler ? c->hidden : 0) + c->other_params;
     s->dense += c->pooler ? c->hidden * c->hidden : 0;
 }
 
@@ -71,7 +77,8 @@ void nrg_llm_shape_make(struct nrg_llm_shape *s, const struct nrg_llm_config *c)
         count_attention(c, &weights, &small);
     s->attention = c->attention_layers * weights;
     s->small = c->attention_layers * small;
-    count_state(c, s);
+    count_recurrence(c, s);
+    count_cross(c, s);
     count_feed_forward(c, s);
     count_ends(c, s);
     s->pair_macs = c->heads * (latent ? c->nope_dim + c->rope_dim + c->v_dim : 2 * c->head_dim);
@@ -80,7 +87,9 @@ void nrg_llm_shape_make(struct nrg_llm_shape *s, const struct nrg_llm_config *c)
                                  : 2 * c->kv_heads * c->head_dim;
     double experts = c->expert_layers * s->expert;
     double rest = s->attention + s->dense + s->state_weights + s->small + s->embedding +
-                  (c->tied ? 0 : s->head);
-    s->params = rest + experts * c->experts;
+                  (c->tied ? 0 : s->head) + s->cross + s->cross_source + c->source.params;
+    for (int i = 0; i < NRG_LLM_PARTS; i++)
+        s->part_params += c->parts[i].params;
+    s->params = s->part_params + rest + experts * c->experts;
     s->active_params = rest + experts * c->experts_per_token;
 }

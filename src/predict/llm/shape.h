@@ -20,6 +20,9 @@ struct nrg_llm_shape {
     double head;          /* output over the vocabulary; 0 for encoders */
     double embedding;     /* tables that are looked up; a tied head counts here */
     double small;         /* norms, biases and the like */
+    double cross;         /* cross attention, used by each token of the decoder */
+    double cross_source;  /* the same, by each position of the encoder */
+    double part_params;   /* of parts for pictures or sound */
     double state_weights; /* convolutions and the like of recurrent layers */
 
     double pair_macs;    /* per pair of tokens and attention layer: scores and their sum */

@@ -5,12 +5,16 @@
  * are not in the shapes: a model with experts is refused, and the window is taken as none.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/parse.h"
 #include "predict/llm/file.h"
+#include "predict/llm/shape.h"
+
+#define MOST_APART 0.05 /* norms and biases, which names leave open, are less */
 
 void nrg_llm_count_stored(struct nrg_llm_config *c, const struct nrg_model *model)
 {
@@ -82,6 +86,19 @@ static void cut_heads(struct nrg_llm_config *c)
     c->kv_heads = (double)(kv / size);
 }
 
+/* Tensors of other names would be left out of the work: layers that are not of attention… */
+static int compare_stored(const struct nrg_llm_config *c, const char *name, struct nrg_error *err)
+{
+    struct nrg_llm_shape shape;
+    nrg_llm_shape_make(&shape, c);
+    if (!(c->stored_params > 0) || fabs(shape.params / c->stored_params - 1) <= MOST_APART)
+        return 0;
+    return nrg_fail(err, -ENOTSUP, name,
+                    "has %.4g parameters, of which its tensors of usual names explain %.4g: put "
+                    "its config.json beside it",
+                    c->stored_params, shape.params);
+}
+
 int nrg_llm_config_tensors(struct nrg_llm_config *c, const struct nrg_model *model,
                            const char *name, struct nrg_error *err)
 {
@@ -105,5 +122,6 @@ int nrg_llm_config_tensors(struct nrg_llm_config *c, const struct nrg_model *mod
     cut_heads(c);
     c->attention_layers = c->dense_layers = c->layers;
     nrg_llm_count_stored(c, model);
-    return nrg_llm_config_check(c, name, err);
+    int rc = nrg_llm_config_check(c, name, err);
+    return rc ? rc : compare_stored(c, name, err);
 }

@@ -65,20 +65,55 @@ static double cache_copies(const struct nrg_llm_config *c, double tp)
     return heads > 0 ? fmax(1, tp / heads) : 1;
 }
 
+/* Positions of the encoder before a decoder; 0: there is none. */
+static double source_of(const struct nrg_llm_config *c, const struct nrg_llm_load *load)
+{
+    return !(c->source.params > 0)   ? 0
+           : c->source.positions > 0 ? c->source.positions
+                                     : load->prompt;
+}
+
+/* Tokens of the prompt that the decoder reads itself. */
+static double read_by_decoder(const struct nrg_llm_config *c, const struct nrg_llm_load *load)
+{
+    return c->source.params > 0 && !(c->source.positions > 0) ? 0 : load->prompt;
+}
+
 static void count_macs(struct nrg_llm_work *w, const struct nrg_llm_config *c,
                        const struct nrg_llm_shape *s, const struct nrg_llm_load *load)
 {
-    double linear = s->attention + s->dense + s->step_macs +
+    double source = source_of(c, load), prompt = read_by_decoder(c, load);
+    double crossed = c->cross_layers * s->pair_macs * source;
+    double linear = s->attention + s->dense + s->step_macs + s->cross +
                     c->expert_layers * c->experts_per_token * s->expert;
-    double first = load->prompt + 1, last = load->prompt + load->output;
+    double first = prompt + 1, last = prompt + load->output;
     double pooler = c->pooler ? c->hidden * c->hidden : 0; /* once per sequence */
     double prompt_pairs =
-        c->encoder ? c->attention_layers * load->prompt : mean_pairs(c, 1, fmax(load->prompt, 1));
+        c->encoder ? c->attention_layers * prompt : mean_pairs(c, 1, fmax(prompt, 1));
     /* A server needs the output over the vocabulary at the last position only. */
-    w->prompt_macs = load->prompt * (linear - pooler + s->pair_macs * prompt_pairs) + pooler +
-                     (load->prompt > 0 ? s->head : 0);
-    w->attention_macs = load->output > 0 ? s->pair_macs * mean_pairs(c, first, last) : 0;
+    w->prompt_macs = prompt * (linear - pooler + s->pair_macs * prompt_pairs + crossed) + pooler +
+                     (prompt > 0 ? s->head : 0);
+    if (source > 0)
+        w->prompt_macs += source * (c->source.matrices + s->cross_source) + c->source.once_macs +
+                          source * source * c->source.pair_macs;
+    w->attention_macs = load->output > 0 ? s->pair_macs * mean_pairs(c, first, last) + crossed : 0;
     w->token_macs = load->output > 0 ? linear + s->head + w->attention_macs : 0;
+    w->state_macs = load->output > 0 ? s->step_macs : 0;
+}
+
+/* Tokens that a step looks at in the cache, and that a sequence keeps, all layers together. */
+struct cached {
+    double seen, kept;
+};
+
+static struct cached count_cached(const struct nrg_llm_config *c, const struct nrg_llm_load *load)
+{
+    double prompt = read_by_decoder(c, load), longest = prompt + load->output;
+    double crossed = c->cross_layers * source_of(c, load);
+    double kept = (c->attention_layers - c->window_layers) * longest +
+                  c->window_layers * fmin(longest, c->window > 0 ? c->window : longest);
+    double seen = load->output > 0 ? mean_pairs(c, prompt + 1, longest) + crossed : 0;
+    return (struct cached){seen, kept + crossed};
 }
 
 /* What lies in memory, and what a step reads of it. */
@@ -86,29 +121,31 @@ static void count_bytes(struct nrg_llm_work *w, const struct nrg_llm_config *c,
                         const struct nrg_llm_shape *s, const struct nrg_llm_load *load)
 {
     struct bits bits = bits_of(c, load->weights);
+    struct cached cached = count_cached(c, load);
     double copies = load->gpus / load->tp;
     double cache = (load->cache ? nrg_llm_dtype_bits(load->cache) : ACTIVATION_BITS) / 8;
-    double linear = (s->attention + s->dense) * bits.linear / 8;
+    double linear = (s->attention + s->dense + s->cross) * bits.linear / 8;
     double rest = (s->small + s->state_weights) * bits.rest / 8;
     double head = (c->encoder ? 0 : s->head) * bits.rest / 8;
     double table = (c->tied && !c->encoder ? s->embedding - s->head : s->embedding) * bits.rest / 8;
+    /* Read once by each prompt, and not at all where there are neither pictures nor sound. */
+    double source = (c->source.params + s->cross_source) * bits.linear / 8;
+    double parts = s->part_params * bits.rest / 8;
     double experts = c->expert_layers * s->expert * bits.expert / 8;
-    w->weight_bytes = copies * (linear + rest + head + table) + experts * c->experts;
+    w->weight_bytes =
+        copies * (linear + rest + head + table + source + parts) + experts * c->experts;
     w->touched_experts =
         c->experts > 0 ? c->experts * (1 - pow(1 - c->experts_per_token / c->experts, load->batch))
                        : 0;
-    double seen =
-        load->output > 0 ? mean_pairs(c, load->prompt + 1, load->prompt + load->output) : 0;
-    double longest = load->prompt + load->output;
-    double kept = (c->attention_layers - c->window_layers) * longest +
-                  c->window_layers * fmin(longest, c->window > 0 ? c->window : longest);
     double copied = cache_copies(c, load->tp), state = 4 * s->state_values;
     w->cache_token_bytes = cache * s->cache_values * c->attention_layers;
-    w->cache_bytes = load->batch * (copied * cache * s->cache_values * kept + state);
+    w->cache_bytes = load->batch * (copied * cache * s->cache_values * cached.kept + state);
+    w->state_bytes = state;
     w->gpu_bytes = (w->weight_bytes + w->cache_bytes) / load->gpus;
-    w->terms[NRG_LLM_DENSE_BYTES] = copies * (linear + rest + head);
+    w->terms[NRG_LLM_DENSE_BYTES] =
+        copies * (linear + rest + head + source / fmax(load->output, 1));
     w->terms[NRG_LLM_EXPERT_BYTES] = experts * w->touched_experts;
-    w->terms[NRG_LLM_CACHE_BYTES] = load->batch * (copied * cache * s->cache_values * seen +
+    w->terms[NRG_LLM_CACHE_BYTES] = load->batch * (copied * cache * s->cache_values * cached.seen +
                                                    (load->output > 0 ? 2 * state : 0));
     w->step_bytes = w->terms[NRG_LLM_DENSE_BYTES] + w->terms[NRG_LLM_EXPERT_BYTES] +
                     w->terms[NRG_LLM_CACHE_BYTES];

@@ -40,9 +40,11 @@ struct nrg_llm_work {
     double prompt_macs;          /* of one request's prompt */
     double token_macs;           /* of one output token, over the lengths it is made at */
     double attention_macs;       /* of them, those of pairs of tokens */
+    double state_macs;           /* of them, those of recurrent states */
     double touched_experts;      /* of each layer with experts */
     double step_bytes;           /* that a step reads: weights and cache */
     double cache_token_bytes;    /* that a token adds to the cache */
+    double state_bytes;          /* that a sequence keeps, whatever its length */
     double weight_bytes;         /* stored, all copies */
     double cache_bytes;          /* of full-length sequences, all copies */
     double gpu_bytes;            /* of both, on each GPU */

@@ -39,6 +39,25 @@ static void print_line(FILE *out, const char *what, struct nrg_llm_amount a,
                 nrg_show_range(a.low, a.high, show).text);
 }
 
+/* What a prediction leaves out of a model for pictures or sound: its work, or all of it. */
+static void part_text(const struct nrg_llm_tower *part, char *buf, size_t size)
+{
+    if (part->params > 0)
+        snprintf(buf, size, "work of the %s part (%s parameters, counted in memory)", part->what,
+                 nrg_show_amount(part->params).text);
+    else
+        snprintf(buf, size, "%s part: neither its parameters nor its work are counted", part->what);
+}
+
+static void print_parts(const struct nrg_llm_config *c, FILE *out)
+{
+    for (int i = 0; i < NRG_LLM_PARTS && c->parts[i].what[0]; i++) {
+        char text[160];
+        part_text(&c->parts[i], text, sizeof text);
+        fprintf(out, "left out  %s\n", text);
+    }
+}
+
 static void print_head(const struct nrg_llm_report *r, FILE *out)
 {
     const struct nrg_llm_load *l = r->load;
@@ -58,7 +77,9 @@ static void print_head(const struct nrg_llm_report *r, FILE *out)
         fprintf(out, ", %s active; %g experts, %g per token, a step touches %.1f",
                 nrg_show_amount(f->shape.active_params).text, r->config->experts,
                 r->config->experts_per_token, f->work.touched_experts);
-    fprintf(out, "\nmemory    weights %s", nrg_show_bytes(f->work.weight_bytes).text);
+    fprintf(out, "\n");
+    print_parts(r->config, out);
+    fprintf(out, "memory    weights %s", nrg_show_bytes(f->work.weight_bytes).text);
     fprintf(out, " + cache %s", nrg_show_bytes(f->work.cache_bytes).text);
     fprintf(out, " = %s on each GPU", nrg_show_bytes(f->work.gpu_bytes).text);
     if (f->fits >= 0)
@@ -131,6 +152,18 @@ static json_t *model_json(const struct nrg_llm_report *r)
                    {"experts_per_token", c->experts_per_token});
     if (c->stored_params > 0)
         nrg_json_count(o, "stored_params", (int64_t)c->stored_params);
+    json_t *left_out = json_array();
+    for (int i = 0; i < NRG_LLM_PARTS && c->parts[i].what[0]; i++) {
+        char text[160];
+        part_text(&c->parts[i], text, sizeof text);
+        json_t *part = json_pack("{s:s, s:s}", "part", c->parts[i].what, "text", text);
+        if (c->parts[i].params > 0)
+            nrg_json_count(part, "params", (int64_t)c->parts[i].params);
+        json_array_append_new(left_out, part);
+    }
+    if (json_array_size(left_out))
+        json_object_set(o, "left_out", left_out);
+    json_decref(left_out);
     return o;
 }
 
@@ -141,6 +174,8 @@ static json_t *counts_json(const struct nrg_llm_work *w)
                    {"attention_macs", w->attention_macs}, {"touched_experts", w->touched_experts},
                    {"step_bytes", w->step_bytes}, {"cache_token_bytes", w->cache_token_bytes},
                    {"weight_bytes", w->weight_bytes}, {"cache_bytes", w->cache_bytes});
+    if (w->state_bytes > 0)
+        NRG_JSON_REALS(o, {"state_macs", w->state_macs}, {"state_bytes", w->state_bytes});
     return o;
 }
 
