@@ -30,9 +30,7 @@ int nrg_llm_law_of(struct nrg_llm_law *law, const struct nrg_profile *p, struct 
     law->joules[NRG_LLM_ACTIVATION_BYTES] = LAYER_CALLS * g->joules[NRG_PER_BYTE];
     for (int l = 0; l < NRG_LLM_LIMITS; l++)
         law->limits[l] = NRG_NO_RANGE;
-    law->q_any = fmax(isnan(g->q) ? 0 : g->q, OPERATORS_LN);
-    for (int k = 0; k < NRG_LLM_KINDS; k++)
-        law->q[k] = law->q_any;
+    law->width = nrg_llm_width_even(fmax(isnan(g->q) ? 0 : g->q, OPERATORS_LN));
     law->time_q = law->time_error = NAN;
     law->expected_error = NAN;
     return 0;
@@ -115,6 +113,7 @@ int nrg_llm_forecast(struct nrg_llm_forecast *f, const struct nrg_llm_config *c,
     if (rc)
         return rc;
     nrg_llm_shape_make(&f->shape, c);
+    point.weight_bits = f->work.weight_bits;
     for (int t = 0; t < NRG_LLM_TERMS; t++)
         point.terms[t] = f->work.terms[t] / load->batch;
     point.limits[NRG_LLM_BATCH] = load->batch;

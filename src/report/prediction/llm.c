@@ -8,9 +8,12 @@
 #include "report/prediction/report.h"
 #include "report/table.h"
 
-static const char *const term_texts[NRG_LLM_TERMS] = {
-    "starting layers",     "weights",        "experts' weights",  "cache",      "products",
-    "products of prompts", "sending tokens", "unpacking experts", "activations"};
+static const char *const term_texts[NRG_LLM_TERMS] = {"starting layers",  "weights",
+                                                      "experts' weights", "cache",
+                                                      "products",         "products of prompts",
+                                                      "sending tokens",   "unpacking experts",
+                                                      "activations",      "scaling 8-bit experts",
+                                                      "between GPUs"};
 
 void nrg_llm_profile_text(const struct nrg_profile *p, const char *name, FILE *out)
 {
@@ -22,7 +25,8 @@ void nrg_llm_profile_text(const struct nrg_profile *p, const char *name, FILE *o
     if (!isnan(law->time_error))
         fprintf(out, ", their times %.1f %%", 100 * law->time_error);
     fprintf(out, "\nstatic power of a GPU %s", nrg_show_power(law->static_w).text);
-    fprintf(out, ", interval x/÷ %.3f\n\n  %-20s %12s %12s\n", exp(law->q_any), "PER", "J", "s");
+    fprintf(out, ", interval x/÷ %.3f\n\n  %-20s %12s %12s\n", exp(law->width.any), "PER", "J",
+            "s");
     for (int t = 0; t < NRG_LLM_TERMS; t++)
         if (law->seen >> t & 1)
             fprintf(out, "  %-20s %12.3e %12.3e\n", nrg_llm_term_names[t], law->joules[t],
