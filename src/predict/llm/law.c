@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/nnls.h"
+#include "predict/llm/transfer.h"
 #include "predict/physical/conformal.h"
 
 #define ROUNDS 12
@@ -302,8 +303,8 @@ static double widen(const struct nrg_llm_law *law, const struct nrg_llm_point *p
         far += out->beyond[l];
     }
     out->farther = 1 + far;
-    return nrg_llm_width_half(&law->width, group_of(p)) * out->farther +
-           (out->stand_in ? STAND_IN_LN : 0) + (p->guessed ? GUESSED_LN : 0);
+    double half = hypot(nrg_llm_width_half(&law->width, group_of(p)), law->carried_ln);
+    return half * out->farther + (out->stand_in ? STAND_IN_LN : 0) + (p->guessed ? GUESSED_LN : 0);
 }
 
 void nrg_llm_law_estimate(const struct nrg_llm_law *law, const struct nrg_llm_point *p,
@@ -337,6 +338,8 @@ static int train(void *state, const struct nrg_dataset *set, const bool *mask,
                  struct nrg_error *err)
 {
     struct nrg_llm_state *s = state;
+    if (s->device)
+        return 0;
     return nrg_llm_law_fit(&s->law, set, mask, s->confidence, err);
 }
 
@@ -349,12 +352,14 @@ static void predict(void *state, const struct nrg_dataset *set, size_t row,
                     struct nrg_estimate *out)
 {
     const struct nrg_llm_state *s = state;
+    struct nrg_llm_law law = s->law;
     struct nrg_llm_point point;
     struct nrg_llm_estimate e;
     *out = (struct nrg_estimate){.energy_j = NAN, .low_j = NAN, .high_j = NAN};
-    if (!point_of(set, row, &point))
+    if (!point_of(set, row, &point) ||
+        (s->gpu && nrg_llm_law_transfer(&law, s->device, s->gpu, point.weight_bits, NULL)))
         return;
-    nrg_llm_law_estimate(&s->law, &point, &e);
+    nrg_llm_law_estimate(&law, &point, &e);
     out->energy_j = e.energy_j;
     out->low_j = e.low_j;
     out->high_j = e.high_j;

@@ -39,6 +39,7 @@ struct nrg_llm_law {
     struct nrg_llm_width width; /* half widths of the energy */
     double expected_error;      /* mean |predicted - measured| / measured on held-out models */
     double time_error, time_q;  /* the same of the time; NAN: no times */
+    double carried_ln;          /* of a law carried over to another GPU; joins the half width */
     struct nrg_range limits[NRG_LLM_LIMITS];
 };
 
@@ -73,9 +74,12 @@ void nrg_llm_law_estimate(const struct nrg_llm_law *law, const struct nrg_llm_po
 bool nrg_llm_has_rows(const struct nrg_dataset *set);
 
 /* As a predictor for nrg_evaluate. */
+struct nrg_gpu;
 struct nrg_llm_state {
     double confidence;
     struct nrg_llm_law law;
+    const char *device;        /* of a law that was trained before: it is not trained again */
+    const struct nrg_gpu *gpu; /* that law is carried over to it; NULL: not */
 };
 struct nrg_predictor nrg_llm_predictor(struct nrg_llm_state *state);
 

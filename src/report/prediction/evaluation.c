@@ -76,7 +76,7 @@ void nrg_evaluation_text(const struct nrg_evaluation_report *r, FILE *out)
         fputs(
             "with time and GPU energy of the node itself: the wall meter rebuilt, no prediction\n",
             out);
-    for (size_t i = 0; i < e->n_folds; i++)
+    for (size_t i = 0; i < e->n_folds && e->folds[0].train_rows; i++)
         fprintf(out, "  without %-*s trained on %zu distinct rows, tested on %zu\n", NAME_WIDTH,
                 e->folds[i].name, e->folds[i].train_rows, e->folds[i].test_rows);
     print_levels(out, e->levels, "level");

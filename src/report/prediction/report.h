@@ -89,6 +89,7 @@ struct nrg_llm_report {
     const struct nrg_llm_config *config;
     const struct nrg_llm_load *load;
     const struct nrg_llm_forecast *forecast;
+    const struct nrg_gpu *gpu; /* carried over to it; NULL: the profile's own */
 };
 void nrg_llm_text(const struct nrg_llm_report *report, FILE *out);
 /* Schema nrg.llm-prediction/1. */
