@@ -65,7 +65,8 @@ int nrg_data_read(struct nrg_cli *cli, const struct nrg_data_options *o, int arg
                                        .idle = (enum nrg_idle_mode)o->idle,
                                        .graph = o->graph,
                                        .tasks = o->tasks,
-                                       .configs = o->configs.items};
+                                       .configs = o->configs.items,
+                                       .gpus = o->gpus};
     struct nrg_error err;
     nrg_dataset_init(set);
     int rc = 0;

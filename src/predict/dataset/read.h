@@ -21,6 +21,7 @@ struct nrg_read_options {
     const char *tasks;       /* of ML.ENERGY's rows: a list with commas; NULL: all */
     /* Of language models: "MODEL=config.json"… or a file for all; NULL-terminated, or NULL. */
     const char *const *configs;
+    double gpus; /* of recordings of servers: GPUs of one; 0: those whose energy was recorded */
 };
 
 /* A file or folder of any form that we know. 0, or -errno with err. */

@@ -35,8 +35,7 @@ bool nrg_llm_has_rows(const struct nrg_dataset *set)
     return set->columns[NRG_F_GPU_LAYERS] && set->columns[NRG_F_GPUS];
 }
 
-/* False: the row lacks a term. */
-static bool point_of(const struct nrg_dataset *set, size_t row, struct nrg_llm_point *p)
+bool nrg_llm_row_point(const struct nrg_dataset *set, size_t row, struct nrg_llm_point *p)
 {
     bool whole = true;
     *p = (struct nrg_llm_point){.gpus = nrg_row_feature(set, row, NRG_F_GPUS),
@@ -84,7 +83,7 @@ static int collect(struct samples *all, const struct nrg_dataset *set, const boo
         return -ENOMEM;
     for (size_t i = 0; i < set->n; i++) {
         struct sample *s = &all->items[all->n];
-        if (!mask[i] || !point_of(set, i, &s->point))
+        if (!mask[i] || !nrg_llm_row_point(set, i, &s->point))
             continue;
         s->energy_j = set->rows[i].energy_j;
         s->time_s = nrg_row_feature(set, i, NRG_F_TIME_S);
@@ -356,7 +355,7 @@ static void predict(void *state, const struct nrg_dataset *set, size_t row,
     struct nrg_llm_point point;
     struct nrg_llm_estimate e;
     *out = (struct nrg_estimate){.energy_j = NAN, .low_j = NAN, .high_j = NAN};
-    if (!point_of(set, row, &point) ||
+    if (!nrg_llm_row_point(set, row, &point) ||
         (s->gpu && nrg_llm_law_transfer(&law, s->device, s->gpu, point.weight_bits, NULL)))
         return;
     nrg_llm_law_estimate(&law, &point, &e);

@@ -40,6 +40,8 @@ struct nrg_llm_law {
     double expected_error;      /* mean |predicted - measured| / measured on held-out models */
     double time_error, time_q;  /* the same of the time; NAN: no times */
     double carried_ln;          /* of a law carried over to another GPU; joins the half width */
+    size_t recalibrated_rows;   /* by recalibrate.h; 0: it was not */
+    double energy_factor, time_factor; /* that it found */
     struct nrg_range limits[NRG_LLM_LIMITS];
 };
 
@@ -69,6 +71,9 @@ struct nrg_llm_estimate {
 };
 void nrg_llm_law_estimate(const struct nrg_llm_law *law, const struct nrg_llm_point *point,
                           struct nrg_llm_estimate *out);
+
+/* A row of a data set as a point; false: it lacks a term. */
+bool nrg_llm_row_point(const struct nrg_dataset *set, size_t row, struct nrg_llm_point *point);
 
 /* True when the data set holds rows of language models. */
 bool nrg_llm_has_rows(const struct nrg_dataset *set);

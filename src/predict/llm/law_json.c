@@ -53,6 +53,13 @@ json_t *nrg_llm_law_json(const struct nrg_llm_law *law)
         json_object_set_new(o, "seconds", prices_json(law->seconds, law->seen));
     NRG_JSON_REALS(o, {"expected_error_percent", 100 * law->expected_error},
                    {"time_error_percent", 100 * law->time_error});
+    if (law->carried_ln > 0)
+        nrg_json_real(widths, "carried", law->carried_ln);
+    if (law->recalibrated_rows) {
+        json_t *r = json_pack("{s:I}", "rows", (json_int_t)law->recalibrated_rows);
+        NRG_JSON_REALS(r, {"energy_factor", law->energy_factor}, {"time_factor", law->time_factor});
+        json_object_set_new(o, "recalibrated", r);
+    }
     json_object_set_new(o, "interval_ln", widths);
     json_object_set_new(o, "limits", limits);
     return o;
@@ -147,7 +154,12 @@ int nrg_llm_law_parse(struct nrg_llm_law *law, const json_t *o, const char *name
         law->seconds[t] = get_number(&r, seconds, nrg_llm_term_names[t], 0);
         law->seen |= json_object_get(joules, nrg_llm_term_names[t]) ? 1u << t : 0;
     }
+    const json_t *again = json_object_get(o, "recalibrated");
     law->width = get_width(&r, widths);
+    law->carried_ln = get_number(&r, widths, "carried", 0);
+    law->recalibrated_rows = (size_t)fmin(get_number(&r, again, "rows", 0), 1e15);
+    law->energy_factor = get_number(&r, again, "energy_factor", 1);
+    law->time_factor = get_number(&r, again, "time_factor", 1);
     law->time_q = get_number(&r, widths, "time", NAN);
     law->expected_error = get_number(&r, o, "expected_error_percent", NAN) / 100;
     law->time_error = get_number(&r, o, "time_error_percent", NAN) / 100;
