@@ -360,7 +360,7 @@ static void fill(struct nrg_dataset *set, bool with_time, double twist)
         assert_int_equal(nrg_llm_work_make(&w, &c, &load, NULL), 0);
         nrg_draft_clear(&draft);
         double time_s = 0, energy_j = 0;
-        for (int t = 0; t < NRG_LLM_TERMS; t++) {
+        for (int t = 0; t < NRG_LLM_COUNTED; t++) {
             double amount = w.terms[t] / load.batch;
             draft.features[nrg_llm_term_columns[t]] = amount;
             time_s += seconds[t] * amount / load.gpus;
