@@ -17,7 +17,8 @@ struct nrg_score {
     double error, macro, distinct_error, worst; /* percent; macro: mean over models */
     double median;                              /* of the distinct rows' errors, percent */
     double covered, distinct_covered;           /* percent within the interval; NAN: no interval */
-    double width;                               /* mean of (high - low) / measured, percent */
+    double median_half; /* of half the interval over the predicted energy, percent; distinct rows */
+    double width;       /* mean of (high - low) / measured, percent */
 };
 
 struct nrg_level_scores {

@@ -101,7 +101,8 @@ static json_t *score_json(const struct nrg_score *s)
     if (s->rows > 0)
         nrg_json_real(o, "worst_percent", s->worst);
     NRG_JSON_REALS(o, {"covered_percent", s->covered},
-                   {"distinct_covered_percent", s->distinct_covered}, {"width_percent", s->width});
+                   {"distinct_covered_percent", s->distinct_covered}, {"width_percent", s->width},
+                   {"median_half_width_percent", s->median_half});
     if (s->unpredicted)
         json_object_set_new(o, "unpredicted", json_integer((json_int_t)s->unpredicted));
     return o;
