@@ -142,6 +142,30 @@ static int score_level(struct nrg_level_scores *out, const struct nrg_dataset *s
     return 0;
 }
 
+int nrg_score_where(struct nrg_score *out, const char *name, const struct nrg_dataset *set,
+                    const struct nrg_estimate *estimates,
+                    bool (*test)(const struct nrg_dataset *set, size_t row, const void *arg),
+                    const void *arg)
+{
+    bool *which = nrg_calloc(set->n + 1, sizeof *which);
+    double *errors = nrg_calloc(2 * set->n + 1, sizeof *errors);
+    *out = (struct nrg_score){.name = name};
+    for (size_t i = 0; which && errors && i < set->n; i++) {
+        which[i] = set->rows[i].level == NRG_NODE_MODEL && !isnan(estimates[i].energy_j) &&
+                   test(set, i, arg);
+        if (which[i])
+            add_error(out, set, i, &estimates[i]);
+    }
+    int rc = which && errors ? 0 : -ENOMEM;
+    if (!rc)
+        set_medians(&(struct measured){set, estimates, which, NRG_NODE_MODEL, errors}, NULL, NULL,
+                    out);
+    make_means(out);
+    free(which);
+    free(errors);
+    return rc;
+}
+
 int nrg_score_levels(struct nrg_level_scores out[NRG_NODE_LEVELS], const struct nrg_dataset *set,
                      const struct nrg_estimate *estimates, const bool *which)
 {

@@ -32,6 +32,10 @@ class Bars(Llm):
         self.assertLessEqual(level["mape_percent"], 15.5)
         for task, score in level["by_task"].items():
             self.assertGreaterEqual(score["covered_percent"], 80, task)
+        for by in ("storage", "lengths", "batch"):
+            for name, score in level["by_" + by].items():
+                self.assertGreaterEqual(score["covered_percent"], 80, name)
+            self.assertEqual(sum(score["rows"] for score in level["by_" + by].values()), 177)
         self.assertGreaterEqual(level["by_model"]["gpt-oss-20b"]["covered_percent"], 80)  # 4-bit experts: 73 before
 
     @needs_rows

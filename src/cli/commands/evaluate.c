@@ -112,10 +112,15 @@ static int evaluate_model(const struct values *v, const struct nrg_dataset *set,
         .model = nrg_choice_word(models, model),
         .features = nrg_choice_word(nrg_feature_sets, v->features),
         .confidence = v->confidence};
+    struct nrg_llm_scores groups;
     int code = 0;
-    if (!nrg_is_stdout(v->json))
+    if (model == MODEL_LLM && nrg_llm_score(&groups, set, evaluation.estimates))
+        code = nrg_out_of_memory();
+    else if (model == MODEL_LLM)
+        report.groups = &groups;
+    if (!code && !nrg_is_stdout(v->json))
         nrg_evaluation_text(&report, stdout);
-    if (v->json)
+    if (!code && v->json)
         code = nrg_print_json(nrg_evaluation_json(&report), v->json);
     nrg_evaluation_release(&evaluation);
     return code;

@@ -54,7 +54,7 @@ bool nrg_llm_row_point(const struct nrg_dataset *set, size_t row, struct nrg_llm
     return whole && p->gpus >= 1 && isfinite(p->gpus) && set->rows[row].level == NRG_NODE_MODEL;
 }
 
-static struct nrg_llm_group group_of(const struct nrg_llm_point *p)
+struct nrg_llm_group nrg_llm_point_group(const struct nrg_llm_point *p)
 {
     bool prompts = p->terms[NRG_LLM_PROMPT_MACS] > p->terms[NRG_LLM_MACS];
     return nrg_llm_group(p->terms[NRG_LLM_EXPERT_BYTES] > 0, p->weight_bits, prompts,
@@ -201,7 +201,7 @@ static void hold_out(const struct samples *all, const struct nrg_llm_law *law, i
             continue;
         nrg_llm_law_estimate(law, &s->point, &guess);
         struct nrg_llm_miss *miss = &e->energy[e->n++];
-        *miss = (struct nrg_llm_miss){.group = group_of(&s->point), .model = s->model};
+        *miss = (struct nrg_llm_miss){.group = nrg_llm_point_group(&s->point), .model = s->model};
         miss->error = guess.energy_j > 0 ? fabs(log(s->energy_j / guess.energy_j)) : 10;
         miss->error /= guess.farther;
         e->sum += fabs(guess.energy_j / s->energy_j - 1);
@@ -302,7 +302,7 @@ static double widen(const struct nrg_llm_law *law, const struct nrg_llm_point *p
         far += out->beyond[l];
     }
     out->farther = 1 + far;
-    double half = hypot(nrg_llm_width_half(&law->width, group_of(p)), law->carried_ln);
+    double half = hypot(nrg_llm_width_half(&law->width, nrg_llm_point_group(p)), law->carried_ln);
     return half * out->farther + (out->stand_in ? STAND_IN_LN : 0) + (p->guessed ? GUESSED_LN : 0);
 }
 

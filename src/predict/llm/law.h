@@ -75,6 +75,9 @@ void nrg_llm_law_estimate(const struct nrg_llm_law *law, const struct nrg_llm_po
 /* A row of a data set as a point; false: it lacks a term. */
 bool nrg_llm_row_point(const struct nrg_dataset *set, size_t row, struct nrg_llm_point *point);
 
+/* What its interval depends on. */
+struct nrg_llm_group nrg_llm_point_group(const struct nrg_llm_point *point);
+
 /* True when the data set holds rows of language models. */
 bool nrg_llm_has_rows(const struct nrg_dataset *set);
 

@@ -1,8 +1,8 @@
 /*
  * A law fitted to another machine or server from a few rows: one factor for its energies and one
  * for its times, nothing else. A factor is the mean over models of ln(measured / predicted), drawn
- * towards none: of a single model the half counts, of four models four fifths. Where the rows lie outside of the law's
- * intervals all the same, these widen until they hold.
+ * towards none: of a single model the half counts, of four models four fifths. Where the rows lie
+ * outside of the law's intervals all the same, these widen until they hold.
  *
  * A law of another GPU is carried over first (transfer.h), where both are known.
  *
