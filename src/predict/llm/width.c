@@ -158,7 +158,7 @@ struct nrg_llm_width nrg_llm_width_even(double half)
     for (int a = 0; a < NRG_LLM_FACTORS; a++)
         for (int l = 0; l < NRG_LLM_LEVELS; l++) {
             w.times[a][l] = 1;
-            w.models[a][l] = INFINITY;
+            w.models[a][l] = 1e9; /* none is few */
         }
     return w;
 }
