@@ -66,7 +66,8 @@ int nrg_data_read(struct nrg_cli *cli, const struct nrg_data_options *o, int arg
                                        .graph = o->graph,
                                        .tasks = o->tasks,
                                        .configs = o->configs.items,
-                                       .exclude = o->exclude.items};
+                                       .exclude = o->exclude.items,
+                                       .gpus = o->gpus};
     struct nrg_error err;
     nrg_dataset_init(set);
     int rc = 0;

@@ -7,7 +7,7 @@
 
 struct nrg_data_options {
     const char *device, *layers, *graph, *tasks;
-    int original_layers, idle;
+    int original_layers, idle, gpus;
     struct nrg_list exclude, configs;
 };
 
@@ -37,7 +37,10 @@ extern const struct nrg_choice nrg_feature_sets[];
      offsetof(type, field.tasks)},                                                                 \
     {"config", 0, NRG_OPT_LIST, "[MODEL=]FILE",                                                    \
      "of language models: the config.json of rows whose model's name contains MODEL",              \
-     offsetof(type, field.configs)}
+     offsetof(type, field.configs)},                                                               \
+    {"gpus", 0, NRG_OPT_COUNT, "N",                                                                \
+     "of recordings of servers: GPUs of one (default: those whose energy was recorded)",           \
+     offsetof(type, field.gpus)}
 /* clang-format on */
 
 /*

@@ -199,7 +199,7 @@ static int run_fold(struct run *r, const char *name)
         fold.train_rows += r->train[i] && once;
         fold.test_rows += r->test[i] && once;
     }
-    if (!fold.train_rows || !fold.test_rows)
+    if ((!fold.train_rows && !r->options->trained) || !fold.test_rows)
         return 0;
     if (nrg_append(&out->folds, &out->n_folds, &out->cap_folds, &fold, sizeof fold))
         return no_memory(r);
@@ -225,6 +225,14 @@ static void split_rows(struct run *r)
         r->train[i] = model->used && !model->held && !large;
         r->test[i] = model->used && model->held && (!by_size || large);
     }
+}
+
+/* A predictor that is trained already is tested on everything. */
+static int run_all(struct run *r)
+{
+    for (size_t i = 0; i < r->set->n; i++)
+        r->test[i] = r->of_model[r->models.of_row[i]].used;
+    return run_fold(r, "");
 }
 
 static int run_folds(struct run *r)
@@ -300,7 +308,7 @@ int nrg_evaluate(struct nrg_evaluation *out, const struct nrg_dataset *set,
     *out = (struct nrg_evaluation){0};
     int rc = init_run(&r);
     if (!rc)
-        rc = run_folds(&r);
+        rc = options->trained ? run_all(&r) : run_folds(&r);
     if (!rc && nrg_score_levels(out->levels, set, out->estimates, r.tested))
         rc = no_memory(&r);
     if (!rc)

@@ -41,6 +41,7 @@ struct nrg_predictor {
 struct nrg_evaluate_options {
     enum nrg_protocol protocol;
     double largest_size;         /* batch x sequence that size extrapolation trains on; 2048 */
+    bool trained;                /* the predictor is: all rows are tested, in one fold */
     bool all_models;             /* no model is tested separately */
     const char *const *families; /* "NAME=MODEL,MODEL"…; NULL: by the kind with most MACs */
 };

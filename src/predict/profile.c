@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "predict/llm/recalibrate.h"
 #include "predict/physical/interval.h"
 #include "sensors/channel.h"
 
@@ -85,6 +86,15 @@ static int train_model(struct nrg_profile *p, const struct nrg_dataset *set, con
     p->memory_bytes = p->is_llm ? o->memory_bytes : 0;
     if (p->is_layer)
         return nrg_layer_fit(&p->layer, set, mask, o->original_layers, o->confidence, err);
+    if (o->from && (!p->is_llm || !o->from->is_llm))
+        return nrg_fail(err, -EINVAL, NULL,
+                        "--from takes rows and a profile of language models (docs/llm.md)");
+    if (o->from) {
+        p->llm = o->from->llm;
+        p->confidence = o->from->confidence;
+        p->memory_bytes = o->memory_bytes > 0 ? o->memory_bytes : o->from->memory_bytes;
+        return nrg_llm_law_recalibrate(&p->llm, o->from->device, set, mask, p->confidence, err);
+    }
     if (p->is_llm)
         return nrg_llm_law_fit(&p->llm, set, mask, o->confidence, err);
     return nrg_physical_train(&p->physical, set, mask, o->features, o->confidence, err);

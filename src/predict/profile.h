@@ -36,6 +36,8 @@ struct nrg_train_options {
     bool original_layers;
     enum nrg_feature_set features;
     double confidence;
+    const struct nrg_profile
+        *from;                  /* of language models: the rows recalibrate it; NULL: fit anew */
     const char *const *sources; /* names of the data; NULL-terminated, or NULL */
 };
 

@@ -61,7 +61,7 @@ static void make_means(struct nrg_score *s)
     s->macro = s->error;
 }
 
-/* What medians are taken of; `errors` is room for all of them. */
+/* What medians are taken of; `errors` is room for two of each row. */
 struct measured {
     const struct nrg_dataset *set;
     const struct nrg_estimate *estimates;
@@ -70,18 +70,26 @@ struct measured {
     double *errors;
 };
 
-/* Of the distinct rows of a model and a kind; NULL: of any. */
-static double median_of(const struct measured *m, const char *model, const char *kind)
+/* Of the distinct rows of a model and a kind (NULL: of any), into the score's medians. */
+static void set_medians(const struct measured *m, const char *model, const char *kind,
+                        struct nrg_score *s)
 {
     size_t n = 0;
+    double *halves = m->errors + m->set->n;
     for (size_t i = 0; i < m->set->n; i++) {
         const struct nrg_row *r = &m->set->rows[i];
-        if (m->which[i] && r->level == m->level && r->measurement == i &&
-            (!model || r->model == model) && (!kind || r->kind == kind) &&
-            !isnan(m->estimates[i].energy_j))
-            m->errors[n++] = 100 * fabs(m->estimates[i].energy_j - r->energy_j) / r->energy_j;
+        const struct nrg_estimate *e = &m->estimates[i];
+        if (!m->which[i] || r->level != m->level || r->measurement != i || isnan(e->energy_j) ||
+            (model && r->model != model) || (kind && r->kind != kind))
+            continue;
+        m->errors[n] = 100 * fabs(e->energy_j - r->energy_j) / r->energy_j;
+        halves[n++] = 50 * (e->high_j - e->low_j) / e->energy_j;
     }
-    return nrg_median(m->errors, n);
+    bool whole = true;
+    for (size_t i = 0; i < n; i++)
+        whole &= isfinite(halves[i]);
+    s->median = nrg_median(m->errors, n);
+    s->median_half = whole ? nrg_median(halves, n) : NAN;
 }
 
 static int score_level(struct nrg_level_scores *out, const struct nrg_dataset *set,
@@ -103,7 +111,7 @@ static int score_level(struct nrg_level_scores *out, const struct nrg_dataset *s
         add_error(model, set, i, &estimates[i]);
         add_error(kind, set, i, &estimates[i]);
     }
-    double sum = 0, tested = 0, *errors = nrg_calloc(set->n + 1, sizeof *errors);
+    double sum = 0, tested = 0, *errors = nrg_calloc(2 * set->n + 1, sizeof *errors);
     if (!errors) {
         free(models.items);
         free(kinds.items);
@@ -111,10 +119,10 @@ static int score_level(struct nrg_level_scores *out, const struct nrg_dataset *s
     }
     const struct measured rows = {set, estimates, which, level, errors};
     for (size_t i = 0; i < models.n; i++)
-        models.items[i].median = median_of(&rows, models.items[i].name, NULL);
+        set_medians(&rows, models.items[i].name, NULL, &models.items[i]);
     for (size_t i = 0; i < kinds.n; i++)
-        kinds.items[i].median = median_of(&rows, NULL, kinds.items[i].name);
-    out->all.median = median_of(&rows, NULL, NULL);
+        set_medians(&rows, NULL, kinds.items[i].name, &kinds.items[i]);
+    set_medians(&rows, NULL, NULL, &out->all);
     free(errors);
     for (size_t i = 0; i < models.n; i++) {
         make_means(&models.items[i]);
@@ -132,6 +140,30 @@ static int score_level(struct nrg_level_scores *out, const struct nrg_dataset *s
     out->by_kind = kinds.items;
     out->n_kinds = kinds.n;
     return 0;
+}
+
+int nrg_score_where(struct nrg_score *out, const char *name, const struct nrg_dataset *set,
+                    const struct nrg_estimate *estimates,
+                    bool (*test)(const struct nrg_dataset *set, size_t row, const void *arg),
+                    const void *arg)
+{
+    bool *which = nrg_calloc(set->n + 1, sizeof *which);
+    double *errors = nrg_calloc(2 * set->n + 1, sizeof *errors);
+    *out = (struct nrg_score){.name = name};
+    for (size_t i = 0; which && errors && i < set->n; i++) {
+        which[i] = set->rows[i].level == NRG_NODE_MODEL && !isnan(estimates[i].energy_j) &&
+                   test(set, i, arg);
+        if (which[i])
+            add_error(out, set, i, &estimates[i]);
+    }
+    int rc = which && errors ? 0 : -ENOMEM;
+    if (!rc)
+        set_medians(&(struct measured){set, estimates, which, NRG_NODE_MODEL, errors}, NULL, NULL,
+                    out);
+    make_means(out);
+    free(which);
+    free(errors);
+    return rc;
 }
 
 int nrg_score_levels(struct nrg_level_scores out[NRG_NODE_LEVELS], const struct nrg_dataset *set,

@@ -25,10 +25,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         .is_llm = true, .device = "x", .llm = {.static_w = 1, .seen = 511}};
     const struct nrg_llm_load load = {
         .batch = 8, .prompt = 100, .output = 10, .gpus = 2, .tp = 2, .weights = NRG_LLM_FP8};
+    const struct nrg_llm_forecast_options how = {.memory_bytes = 1e9};
     char *copy = copy_of(bytes, size);
     if (!nrg_llm_config_read_bytes(&config, (const uint8_t *)copy, size, "fuzz", false, NULL)) {
         check_work(&config, &load);
-        nrg_llm_forecast(&forecast, &config, &load, &profile, 1e9, NULL);
+        nrg_llm_forecast(&forecast, &config, &load, &profile, &how, NULL);
     }
     free(copy);
     return 0;

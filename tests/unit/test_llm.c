@@ -3,6 +3,7 @@
  * have, work of a step against closed forms, the law against data made by one, and configs that
  * lie.
  */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -417,7 +418,7 @@ static void fill(struct nrg_dataset *set, bool with_time, double twist)
         assert_int_equal(nrg_llm_work_make(&w, &c, &load, NULL), 0);
         nrg_draft_clear(&draft);
         double time_s = 0, energy_j = 0;
-        for (int t = 0; t < NRG_LLM_TERMS; t++) {
+        for (int t = 0; t < NRG_LLM_COUNTED; t++) {
             double amount = w.terms[t] / load.batch;
             draft.features[nrg_llm_term_columns[t]] = amount;
             time_s += seconds[t] * amount / load.gpus;
@@ -475,9 +476,109 @@ static void nothing_of_a_held_out_model(void **state)
     assert_int_equal(nrg_llm_law_fit(&a, &one, mask, 0.95, NULL), 0);
     assert_int_equal(nrg_llm_law_fit(&b, &other, mask, 0.95, NULL), 0);
     assert_memory_equal(a.joules, b.joules, sizeof a.joules);
-    assert_memory_equal(a.q, b.q, sizeof a.q);
+    assert_memory_equal(&a.width, &b.width, sizeof a.width);
     nrg_dataset_release(&one);
     nrg_dataset_release(&other);
+}
+
+/* ---- widths, defaults, other GPUs ---- */
+
+/* Misses of `models` models, four rows each; those of small batches are `small` times as large. */
+static size_t make_misses(struct nrg_llm_miss *out, uint32_t models, double small, double bits)
+{
+    size_t n = 0;
+    for (uint32_t m = 0; m < models; m++)
+        for (int row = 0; row < 4; row++) {
+            double batch = row < 2 ? 8 : 512;
+            out[n++] = (struct nrg_llm_miss){
+                .error = 0.02 * (1 + (m * 7 + (unsigned)row * 3) % 10) * (row < 2 ? small : 1),
+                .group = nrg_llm_group(false, bits, false, 500, batch),
+                .model = m};
+        }
+    return n;
+}
+
+static void widths_follow_the_group(void **state)
+{
+    struct nrg_llm_miss misses[200];
+    struct nrg_llm_width even, uneven, few;
+    struct nrg_llm_group small = nrg_llm_group(false, 16, false, 500, 8);
+    struct nrg_llm_group large = nrg_llm_group(false, 16, false, 500, 512);
+    struct nrg_llm_group fp8 = nrg_llm_group(false, 8, false, 500, 512);
+    (void)state;
+    assert_int_equal(nrg_llm_width_fit(&even, misses, make_misses(misses, 40, 1, 16), 0.15, 0.95),
+                     0);
+    assert_int_equal(nrg_llm_width_fit(&uneven, misses, make_misses(misses, 40, 4, 16), 0.15, 0.95),
+                     0);
+    assert_int_equal(nrg_llm_width_fit(&few, misses, make_misses(misses, 3, 1, 16), 0.15, 0.95), 0);
+    /* Alike where errors are, else in proportion to them. */
+    assert_true(fabs(nrg_llm_width_half(&even, small) / nrg_llm_width_half(&even, large) - 1) <
+                0.25);
+    assert_true(nrg_llm_width_half(&uneven, small) > 3 * nrg_llm_width_half(&uneven, large));
+    /* Many models: nearly the quantile of what was seen, 0.2. Few: wider. */
+    assert_true(nrg_llm_width_half(&even, large) > 0.17 && nrg_llm_width_half(&even, large) < 0.3);
+    assert_true(nrg_llm_width_half(&few, large) > 1.1 * nrg_llm_width_half(&even, large));
+    /* What no model had is twice as wide. */
+    assert_true(nrg_llm_width_half(&even, fp8) > 1.8 * nrg_llm_width_half(&even, large));
+}
+
+/* Each of 60 models in turn: at least nine tenths of 95 % intervals hold, small batches or large.
+ */
+static void widths_hold(void **state)
+{
+    struct nrg_llm_miss all[240], rest[240];
+    double held[2] = {0, 0};
+    size_t n = make_misses(all, 60, 3, 16);
+    (void)state;
+    for (uint32_t out = 0; out < 60; out++) {
+        struct nrg_llm_width w;
+        size_t kept = 0;
+        for (size_t i = 0; i < n; i++)
+            if (all[i].model != out)
+                rest[kept++] = all[i];
+        assert_int_equal(nrg_llm_width_fit(&w, rest, kept, 0.15, 0.95), 0);
+        for (size_t i = 0; i < n; i++)
+            if (all[i].model == out)
+                held[all[i].group.level[NRG_LLM_BATCHES] > 0] +=
+                    all[i].error <= nrg_llm_width_half(&w, all[i].group);
+    }
+    assert_true(held[0] >= 0.9 * 120 && held[1] >= 0.9 * 120);
+}
+
+static void default_tensor_parallelism(void **state)
+{
+    struct nrg_llm_config dense, experts;
+    (void)state;
+    nrg_llm_guess(&dense, 8e9, 8e9);
+    nrg_llm_guess(&experts, 3e9, 30e9);
+    dense.heads = 32;
+    assert_true(nrg_llm_default_tp(&dense, 1) == 1);
+    assert_true(nrg_llm_default_tp(&dense, 8) == 8);
+    assert_true(nrg_llm_default_tp(&dense, 6) == 2); /* 32 heads are cut into 2, not into 3 or 6 */
+    assert_true(nrg_llm_default_tp(&experts, 8) == 1);
+}
+
+static void other_gpus(void **state)
+{
+    struct nrg_error err;
+    struct nrg_llm_law law = {.static_w = 100, .timed_rows = 1};
+    (void)state;
+    const struct nrg_gpu *h100 = nrg_gpu_find("NVIDIA H100 80GB HBM3", &err);
+    const struct nrg_gpu *b200 = nrg_gpu_find("b200", &err);
+    assert_non_null(h100);
+    assert_non_null(b200);
+    assert_string_equal(nrg_gpu_find("h100-nvl", &err)->name, "H100 NVL");
+    assert_null(nrg_gpu_find("A10G", &err));
+    assert_non_null(strstr(err.what, "V100"));
+    for (int t = 0; t < NRG_LLM_TERMS; t++)
+        law.joules[t] = law.seconds[t] = 1;
+    assert_int_equal(nrg_llm_law_transfer(&law, "H100", b200, 16, &err), 0);
+    assert_true(fabs(law.seconds[NRG_LLM_DENSE_BYTES] - 3.35 / 8) < 1e-12);
+    assert_true(fabs(law.seconds[NRG_LLM_MACS] - 989.0 / 2250) < 1e-12);
+    assert_true(fabs(law.joules[NRG_LLM_MACS] - 989.0 / 2250 / 0.7) < 1e-12);
+    assert_true(law.joules[NRG_LLM_DENSE_BYTES] == 1 && law.seconds[NRG_LLM_LAUNCHES] == 1);
+    assert_true(fabs(law.static_w - 100 / 0.7) < 1e-9 && law.carried_ln > 0);
+    assert_int_equal(nrg_llm_law_transfer(&law, "Z9", b200, 16, &err), -ENODEV);
 }
 
 int main(void)
@@ -491,6 +592,10 @@ int main(void)
         cmocka_unit_test(configs_that_lie),
         cmocka_unit_test(finds_a_known_law),
         cmocka_unit_test(nothing_of_a_held_out_model),
+        cmocka_unit_test(widths_follow_the_group),
+        cmocka_unit_test(widths_hold),
+        cmocka_unit_test(default_tensor_parallelism),
+        cmocka_unit_test(other_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,18 @@
 /* nrg evaluate: how good predictions are on models that were not trained on. */
+#include <string.h>
+
 #include "cli/data.h"
 #include "predict/compat/layer.h"
 #include "predict/compat/tree.h"
+#include "predict/llm/transfer.h"
+#include "predict/profile_json.h"
 #include "report/prediction/report.h"
 
 enum model { MODEL_BY_DATA, MODEL_PHYSICAL, MODEL_TREE, MODEL_LAYER, MODEL_LLM };
 
 struct values {
     struct nrg_data_options data;
-    const char *json;
+    const char *json, *profile, *gpu;
     struct nrg_evaluate_options how;
     int model, variant, features, seed;
     double confidence;
@@ -60,13 +64,20 @@ static const struct nrg_opt options[] = {
     {"all-models", 0, NRG_OPT_FLAG, NULL,
      "train also on models that are out of all others' range, instead of testing them apart",
      offsetof(struct values, how.all_models)},
+    {"profile", 0, NRG_OPT_STRING, "FILE",
+     "of language models: how good this profile is on all rows, in place of a protocol",
+     offsetof(struct values, profile)},
+    {"gpu", 0, NRG_OPT_STRING, "NAME",
+     "with --profile: carried over to this GPU, of which the rows are (docs/llm.md)",
+     offsetof(struct values, gpu)},
     {"json", 'j', NRG_OPT_FILE, "FILE", "the scores as JSON, to stdout or FILE",
      offsetof(struct values, json)},
     NRG_DATA_OPTIONS(struct values, data),
     {0},
 };
 
-static int evaluate_model(const struct values *v, const struct nrg_dataset *set)
+static int evaluate_model(const struct values *v, const struct nrg_dataset *set,
+                          const struct nrg_profile *profile, const struct nrg_gpu *gpu)
 {
     enum nrg_feature_set features = (enum nrg_feature_set)v->features;
     struct nrg_physical_state physical = {.features = features, .confidence = v->confidence};
@@ -74,9 +85,13 @@ static int evaluate_model(const struct values *v, const struct nrg_dataset *set)
                                   .variant = (enum nrg_tree_variant)v->variant,
                                   .seed = (uint64_t)v->seed};
     struct nrg_layer_state layer = {.original = v->data.original_layers,
-                                    .confidence = v->confidence};
+                                    .confidence = profile ? profile->confidence : v->confidence};
     struct nrg_llm_state llm = {.confidence = v->confidence};
     struct nrg_predictor predictor = nrg_physical_predictor(&physical);
+    struct nrg_evaluate_options how = v->how;
+    how.trained = profile != NULL;
+    if (profile)
+        llm = (struct nrg_llm_state){profile->confidence, profile->llm, profile->device, gpu};
     int model = v->model ? v->model : nrg_llm_has_rows(set) ? MODEL_LLM : MODEL_PHYSICAL;
     if (model == MODEL_LLM)
         predictor = nrg_llm_predictor(&llm);
@@ -86,21 +101,57 @@ static int evaluate_model(const struct values *v, const struct nrg_dataset *set)
         predictor = nrg_layer_predictor(&layer);
     struct nrg_evaluation evaluation;
     struct nrg_error err;
-    if (nrg_evaluate(&evaluation, set, &predictor, &v->how, &err))
+    if (nrg_evaluate(&evaluation, set, &predictor, &how, &err))
         return nrg_complain(&err, 1);
     struct nrg_evaluation_report report = {
         .set = set,
         .evaluation = &evaluation,
-        .protocol = nrg_choice_word(protocols, (int)v->how.protocol),
+        .protocol = !profile ? nrg_choice_word(protocols, (int)v->how.protocol)
+                    : gpu    ? "carried over by --gpu"
+                             : "profile",
         .model = nrg_choice_word(models, model),
         .features = nrg_choice_word(nrg_feature_sets, v->features),
         .confidence = v->confidence};
+    struct nrg_llm_scores groups;
     int code = 0;
-    if (!nrg_is_stdout(v->json))
+    if (model == MODEL_LLM && nrg_llm_score(&groups, set, evaluation.estimates))
+        code = nrg_out_of_memory();
+    else if (model == MODEL_LLM)
+        report.groups = &groups;
+    if (!code && !nrg_is_stdout(v->json))
         nrg_evaluation_text(&report, stdout);
-    if (v->json)
+    if (!code && v->json)
         code = nrg_print_json(nrg_evaluation_json(&report), v->json);
     nrg_evaluation_release(&evaluation);
+    return code;
+}
+
+/* With a profile that was trained before. */
+static int evaluate_profile(struct nrg_cli *cli, const struct values *v,
+                            const struct nrg_dataset *set)
+{
+    struct nrg_profile profile;
+    struct nrg_error err;
+    const struct nrg_gpu *gpu = v->gpu ? nrg_gpu_find(v->gpu, &err) : NULL;
+    if (v->gpu && !gpu)
+        return nrg_complain(&err, 1);
+    if (nrg_profile_read(&profile, v->profile, &err))
+        return nrg_complain(&err, 1);
+    int code = 0;
+    if (!profile.is_llm || !nrg_llm_has_rows(set))
+        code = nrg_usage(cli, "--profile goes with rows and a profile of language models");
+    else if (gpu && !nrg_gpu_find(profile.device, &err))
+        code = nrg_complain(&err, 1);
+    for (size_t m = 0; !code && !gpu && m < profile.n_models; m++)
+        for (size_t i = 0; i < set->n; i++)
+            if (!strcmp(set->rows[i].model, profile.models[m])) {
+                nrg_log(&cli->ctx, NRG_WARNING, "the profile was trained on rows of '%s', too",
+                        profile.models[m]);
+                break;
+            }
+    if (!code)
+        code = evaluate_model(v, set, &profile, gpu);
+    nrg_profile_release(&profile);
     return code;
 }
 
@@ -110,8 +161,10 @@ static int run_evaluate(struct nrg_cli *cli, void *values, int argc, char **argv
     struct nrg_dataset set;
     v->how.families = v->families.items;
     int code = nrg_data_read(cli, &v->data, argc, argv, false, &set);
-    if (!code)
-        code = evaluate_model(v, &set);
+    if (!code && v->gpu && !v->profile)
+        code = nrg_usage(cli, "--gpu goes with --profile: rows of the GPU itself need none");
+    else if (!code)
+        code = v->profile ? evaluate_profile(cli, v, &set) : evaluate_model(v, &set, NULL, NULL);
     nrg_dataset_release(&set);
     return code;
 }
@@ -129,6 +182,7 @@ const struct nrg_command nrg_cmd_evaluate = {
     .examples = "  nrg evaluate irene/device_1\n"
                 "  nrg evaluate irene/device_1 --protocol leave-one-family-out --json\n"
                 "  nrg evaluate mlenergy_h100.json --task lm-arena-chat,gpqa\n"
+                "  nrg evaluate mlenergy_b200.json --profile h100.json --gpu B200\n"
                 "  nrg evaluate irene/device_2 --features all   # the wall meter, rebuilt\n",
     .options = options,
     .values_size = sizeof(struct values),

@@ -38,13 +38,13 @@ struct what_if_list {
 };
 
 struct values {
-    const char *profile, *compare, *params, *format, *trace, *against, *json, *llm;
+    const char *profile, *compare, *params, *format, *trace, *against, *json, *llm, *gpu;
     struct dims dims;
     struct what_if_list what_if;
     double runs; /* NAN: not given */
     double memory_bytes;
     int batch, seq, depth, idle, prompt, output, tp, gpus, dtype, kv_dtype;
-    bool all, explain;
+    bool all, explain, force;
 };
 
 static const struct values defaults = {.runs = NAN, .depth = 3, .idle = -1};
@@ -126,7 +126,8 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, prompt)},
     {"output", 0, NRG_OPT_COUNT, "N", "with --llm: tokens of an answer (default 256)",
      offsetof(struct values, output)},
-    {"tp", 0, NRG_OPT_COUNT, "N", "with --llm: GPUs that share each matrix (default 1)",
+    {"tp", 0, NRG_OPT_COUNT, "N",
+     "with --llm: GPUs that share each matrix (default: all; of models with experts 1)",
      offsetof(struct values, tp)},
     {"gpus", 0, NRG_OPT_COUNT, "N", "with --llm: GPUs in all (default: as --tp)",
      offsetof(struct values, gpus)},
@@ -138,6 +139,11 @@ static const struct nrg_opt options[] = {
      "TYPE", "with --llm: the same of the cache (default bf16)", offsetof(struct values, kv_dtype)},
     {"memory", 0, NRG_OPT_BYTES, "SIZE", "with --llm: memory of one GPU, such as 80GB",
      offsetof(struct values, memory_bytes)},
+    {"gpu", 0, NRG_OPT_STRING, "NAME",
+     "with --llm: another GPU than the profile's, by its datasheet (docs/llm.md)",
+     offsetof(struct values, gpu)},
+    {"force", 0, NRG_OPT_FLAG, NULL, "with --llm: prices also of what does not fit into the memory",
+     offsetof(struct values, force)},
     {"against", 0, NRG_OPT_STRING, "FILE.nrg",
      "a recording with spans: predicted against measured, module by module",
      offsetof(struct values, against)},
@@ -308,13 +314,13 @@ static int predict_llm(const struct nrg_cli *cli, struct request *r)
     struct nrg_llm_request q = {.config = v->llm,
                                 .profile = &r->profile,
                                 .profile_name = v->profile,
-                                .memory_bytes = v->memory_bytes,
+                                .how = {.memory_bytes = v->memory_bytes, .force = v->force},
                                 .n_tables = v->what_if.n,
                                 .json = v->json};
     q.load = (struct nrg_llm_load){.batch = v->batch ? v->batch : 1,
                                    .prompt = v->prompt ? v->prompt : 512,
                                    .output = v->output ? v->output : -1,
-                                   .tp = v->tp ? v->tp : 1,
+                                   .tp = v->tp,
                                    .gpus = v->gpus ? v->gpus
                                            : v->tp ? v->tp
                                                    : 1,
@@ -323,6 +329,8 @@ static int predict_llm(const struct nrg_cli *cli, struct request *r)
     for (size_t i = 0; i < v->what_if.n; i++)
         q.tables[i] = (struct nrg_llm_sizes){v->what_if.items[i].name, v->what_if.items[i].sizes,
                                              v->what_if.items[i].n};
+    if (v->gpu && !(q.how.gpu = nrg_gpu_find(v->gpu, &r->err)))
+        return nrg_complain(&r->err, 1);
     return nrg_predict_llm(cli, &q);
 }
 
@@ -357,15 +365,15 @@ static void drop_unit_of_runs(const struct values *v, int *argc, char ***argv)
 static int check_usage(const struct nrg_cli *cli, const struct values *v, int argc)
 {
     bool for_llm = v->prompt || v->output || v->tp || v->gpus || v->dtype || v->kv_dtype ||
-                   v->memory_bytes > 0;
+                   v->memory_bytes > 0 || v->gpu || v->force;
     if (for_llm && !v->llm)
-        return nrg_usage(cli, "--prompt, --output, --tp, --gpus, --dtype, --kv-dtype and --memory "
-                              "go with --llm config.json");
+        return nrg_usage(cli, "--prompt, --output, --tp, --gpus, --gpu, --dtype, --kv-dtype, "
+                              "--memory and --force go with --llm config.json");
     if (v->llm && (argc || v->against || v->compare || v->trace || v->params || v->format ||
                    v->seq || v->dims.n || !isnan(v->runs)))
         return nrg_usage(cli, "--llm takes the model's config in place of MODEL, and --batch, "
-                              "--prompt, --output, --tp, --gpus, --dtype, --kv-dtype, --memory and "
-                              "--what-if");
+                              "--prompt, --output, --tp, --gpus, --gpu, --dtype, --kv-dtype, "
+                              "--memory, --force and --what-if");
     if (!v->llm && v->what_if.n > 1)
         return nrg_usage(cli, "two --what-if go with --llm only");
     if (argc != 1 && !v->llm && !(v->against && argc == 0))
@@ -442,7 +450,8 @@ const struct nrg_command nrg_cmd_predict = {
                 "  nrg predict bert.txt --profile device_1.json --compare device_2.json\n"
                 "  nrg predict b8.txt --trace b16.txt --profile dev.json --what-if batch=8,32\n"
                 "  nrg predict --profile here.json --against run.nrg\n"
-                "  nrg predict --llm config.json --profile h100.json --prompt 512 --batch 32\n",
+                "  nrg predict --llm config.json --profile h100.json --prompt 512 --batch 32\n"
+                "  nrg predict --llm config.json --profile h100.json --gpu B200 --gpus 4\n",
     .options = options,
     .values_size = sizeof(struct values),
     .defaults = &defaults,

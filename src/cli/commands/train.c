@@ -1,10 +1,11 @@
 /* nrg train: a profile of a device from measurements. */
 #include "cli/data.h"
+#include "predict/profile_json.h"
 #include "report/prediction/report.h"
 
 struct values {
     struct nrg_data_options data;
-    const char *output;
+    const char *output, *from;
     int features, layer;
     double confidence, memory_bytes;
 };
@@ -20,6 +21,9 @@ static const struct nrg_choice models[] = {
 static const struct nrg_opt options[] = {
     {"output", 'o', NRG_OPT_STRING, "FILE", "the profile to write (required)",
      offsetof(struct values, output)},
+    {"from", 0, NRG_OPT_STRING, "PROFILE",
+     "of language models: recalibrate this profile by the data, in place of a fit to them alone",
+     offsetof(struct values, from)},
     {"model", 'm', NRG_OPT_CHOICE(models), "NAME", "", offsetof(struct values, layer)},
     {"features", 'f', NRG_OPT_CHOICE(nrg_feature_sets), "SET", "",
      offsetof(struct values, features)},
@@ -65,16 +69,19 @@ static int run_train(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
     struct values *v = values;
     struct nrg_dataset set;
-    struct nrg_profile profile;
+    struct nrg_profile profile, from = {0};
     struct nrg_error err;
     if (!v->output)
         return nrg_usage(cli, "where to? nrg train DATA -o device.json");
     int code = nrg_data_read(cli, &v->data, argc, argv, false, &set);
+    if (!code && v->from && nrg_profile_read(&from, v->from, &err))
+        code = nrg_complain(&err, 1);
     struct nrg_train_options o = {.layer = v->layer,
                                   .original_layers = v->data.original_layers,
                                   .features = (enum nrg_feature_set)v->features,
                                   .confidence = v->confidence,
                                   .memory_bytes = v->memory_bytes,
+                                  .from = v->from ? &from : NULL,
                                   .sources = (const char *const *)argv};
     if (!code && nrg_profile_train(&profile, &set, &o, &err)) {
         code = nrg_complain(&err, 1);
@@ -85,6 +92,7 @@ static int run_train(struct nrg_cli *cli, void *values, int argc, char **argv)
             nrg_profile_text(&profile, v->output, stdout);
         nrg_profile_release(&profile);
     }
+    nrg_profile_release(&from);
     nrg_dataset_release(&set);
     return code;
 }
@@ -102,6 +110,7 @@ const struct nrg_command nrg_cmd_train = {
         "it can't predict before a run.",
     .examples = "  nrg train irene/device_1 --exclude sshleifer/tiny-ctrl -o device_1.json\n"
                 "  nrg train mlenergy_h100.json --memory 80GB -o h100.json   # language models\n"
+                "  nrg train run.nrg --config config.json --from h100.json -o here.json\n"
                 "  nrg train mine.csv -o mine.json && nrg predict model.txt --profile mine.json\n",
     .options = options,
     .values_size = sizeof(struct values),

@@ -17,7 +17,7 @@ struct nrg_llm_request {
     const struct nrg_profile *profile;
     const char *profile_name;
     struct nrg_llm_load load;
-    double memory_bytes; /* of one GPU; 0: as the profile says */
+    struct nrg_llm_forecast_options how;
     struct nrg_llm_sizes tables[2];
     size_t n_tables;
     const char *json; /* NULL: text */

@@ -20,10 +20,11 @@ const char *const nrg_feature_names[NRG_FEATURES] = {"batch",        "seq",
                                                      "expert_bytes", "cache_bytes",
                                                      "prompt_macs",  "routed",
                                                      "unpacked",     "activation_bytes",
-                                                     "time_s",       "gpu_energy_j",
-                                                     "cpu_util",     "mem_util",
-                                                     "gpu_util",     "gpu_mem_util",
-                                                     "gpu_hz",       "gpu_mem_hz"};
+                                                     "weight_bits",  "time_s",
+                                                     "gpu_energy_j", "cpu_util",
+                                                     "mem_util",     "gpu_util",
+                                                     "gpu_mem_util", "gpu_hz",
+                                                     "gpu_mem_hz"};
 
 int nrg_name_find(const char *const *names, size_t n, const char *text, size_t len)
 {

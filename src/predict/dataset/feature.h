@@ -50,6 +50,7 @@ enum nrg_feature {
     NRG_F_ROUTED,
     NRG_F_UNPACKED,
     NRG_F_ACTIVATION_BYTES,
+    NRG_F_WEIGHT_BITS,
 
     NRG_F_TIME_S,
     NRG_F_GPU_ENERGY_J,

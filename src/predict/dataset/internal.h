@@ -105,6 +105,11 @@ bool nrg_reading_is_generation(const struct nrg_reading *reading);
 /* All calls of generate() as one row (generation.c). */
 int nrg_reading_generation(struct nrg_reading *reading, const char *device);
 
+/* True: a recording of nrg llm proxy. */
+bool nrg_reading_is_relay(const struct nrg_reading *reading);
+/* A server's recording as one row (serving.c); *found: it is one. */
+int nrg_reading_serving(struct nrg_reading *reading, const char *device, bool relay, bool *found);
+
 /* Gives the forward spans of modules, and of the operators in them, to the join. */
 int nrg_reading_run_spans(struct nrg_reading *reading);
 

@@ -12,11 +12,12 @@ static const char *keep(struct nrg_dataset *set, const char *text)
 
 static void set_features(double *f, const struct nrg_llm_row *r, const struct nrg_llm_work *w)
 {
-    for (int t = 0; t < NRG_LLM_TERMS; t++)
+    for (int t = 0; t < NRG_LLM_COUNTED; t++)
         f[nrg_llm_term_columns[t]] = w->terms[t] / r->load.batch;
     f[NRG_F_GPUS] = r->load.gpus;
     f[NRG_F_BATCH] = r->load.batch;
     f[NRG_F_SEQ] = r->load.prompt + r->load.output / 2;
+    f[NRG_F_WEIGHT_BITS] = w->weight_bits;
     f[NRG_F_PARAMS] = r->params;
     f[NRG_F_TIME_S] = r->time_s;
 }

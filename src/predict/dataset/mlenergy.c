@@ -123,8 +123,6 @@ static const char *complete(struct entry *e)
         e->batch = e->seats;
     if (isnan(e->active))
         e->active = e->params;
-    if (isnan(e->tp))
-        e->tp = e->active < 0.9 * e->params ? 1 : e->gpus;
     if (isnan(e->energy_j))
         return "no joules per output token: row left out";
     if (!(e->energy_j > 0 && e->energy_j < 1e9))
@@ -133,7 +131,8 @@ static const char *complete(struct entry *e)
         return "no length of the output: row left out";
     if (!(e->batch > 0 && e->batch <= 1e7))
         return "no batch size: row left out";
-    if (!(e->gpus >= 1 && e->gpus <= 1e5) || !(e->tp >= 1) || fmod(e->gpus, e->tp) != 0)
+    bool cut = isnan(e->tp) || (e->tp >= 1 && fmod(e->gpus, e->tp) == 0);
+    if (!(e->gpus >= 1 && e->gpus <= 1e5) || !cut)
         return "no number of GPUs, or tensor parallelism does not divide it: row left out";
     if (!*e->model || !*e->task)
         return "no name of a model or task: row left out";
@@ -213,21 +212,22 @@ static int add_entry(struct mlenergy *in, const struct entry *e)
         rc = find_model(in, e, &config, base, sizeof base, &found);
     if (rc || !found)
         return rc;
-    const struct nrg_llm_row row = {.device = *e->device ? e->device : "GPU",
-                                    .model = base,
-                                    .node = e->model,
-                                    .kind = e->task,
-                                    .provenance = "measured",
-                                    .energy_j = e->energy_j,
-                                    .time_s = time_of(e),
-                                    .params = e->params > 0 ? 1e9 * e->params : NAN,
-                                    .repeats = NAN,
-                                    .load = {.batch = e->batch,
-                                             .prompt = prompt,
-                                             .output = e->output,
-                                             .gpus = e->gpus,
-                                             .tp = e->tp,
-                                             .weights = dtype_of(e->precision)}};
+    const struct nrg_llm_row row = {
+        .device = *e->device ? e->device : "GPU",
+        .model = base,
+        .node = e->model,
+        .kind = e->task,
+        .provenance = "measured",
+        .energy_j = e->energy_j,
+        .time_s = time_of(e),
+        .params = e->params > 0 ? 1e9 * e->params : NAN,
+        .repeats = NAN,
+        .load = {.batch = e->batch,
+                 .prompt = prompt,
+                 .output = e->output,
+                 .gpus = e->gpus,
+                 .tp = isnan(e->tp) ? nrg_llm_default_tp(&config, e->gpus) : e->tp,
+                 .weights = dtype_of(e->precision)}};
     rc = nrg_llm_row_add(in->set, &config, &row);
     return rc == -ENOMEM ? no_memory(in)
            : rc          ? note(in, "a load that no server has: row left out")

@@ -22,6 +22,7 @@ struct nrg_read_options {
     /* Of language models: "MODEL=config.json"… or a file for all; NULL-terminated, or NULL. */
     const char *const *configs;
     const char *const *exclude; /* models; NULL-terminated, or NULL */
+    double gpus; /* of recordings of servers: GPUs of one; 0: those whose energy was recorded */
 };
 
 /* A file or folder of any form that we know. 0, or -errno with err. */

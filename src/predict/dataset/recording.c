@@ -54,10 +54,6 @@ static int open_recording(struct nrg_reading *r, const char *path)
         return rc;
     rc = nrg_attribution_make(&r->a, r->recording, &how, r->err);
     r->has_attribution = !rc;
-    if (!rc && !r->a.spans)
-        rc = nrg_fail(r->err, -ENODATA, path,
-                      "holds no spans, so nothing says what used the energy: record with nrg run "
-                      "--torch, nrg.torch.watch or nrg.torch.measure");
     return rc;
 }
 
@@ -76,7 +72,7 @@ static void name_device(const struct nrg_reading *r, char *out, size_t size)
         for (size_t i = 0; i < r->a.n_rows; i++)
             if (r->a.rows[i].parent == SIZE_MAX && r->a.rows[i].domain_j)
                 energy_j += r->a.rows[i].domain_j[d];
-        if (is_gpu(r->a.domains[d].domain) && energy_j > 0) {
+        if (is_gpu(r->a.domains[d].domain) && (energy_j > 0 || !r->a.spans)) {
             nrg_copy(out, size, r->a.domains[d].domain->channel->sensor);
             return;
         }
@@ -312,6 +308,25 @@ static int read_measured(struct nrg_reading *r, const char *const *paths, size_t
     return rc;
 }
 
+/* Of a server, or, with spans, of a program that ran. */
+static int read_other(struct nrg_reading *r)
+{
+    const char *device;
+    bool relay = nrg_reading_is_relay(r), served = false;
+    int rc = find_device(r, &device);
+    if (!rc && nrg_reading_is_generation(r))
+        return nrg_reading_generation(r, device);
+    if (!rc && (relay || !r->a.spans))
+        rc = nrg_reading_serving(r, device, relay, &served);
+    if (rc || served)
+        return rc;
+    if (!r->a.spans)
+        return nrg_fail(r->err, -ENODATA, r->path,
+                        "holds no spans, so nothing says what used the energy: record with nrg run "
+                        "--torch, nrg run --llm, nrg.torch.watch or nrg.torch.measure");
+    return read_run(r);
+}
+
 int nrg_dataset_read_recordings(struct nrg_dataset *set, const char *const *paths, size_t n,
                                 const struct nrg_read_options *options, struct nrg_error *err)
 {
@@ -323,13 +338,8 @@ int nrg_dataset_read_recordings(struct nrg_dataset *set, const char *const *path
         if (!rc && nrg_recording_text(r.recording, NRG_PLAN_NOTE)) {
             used = 0;
             rc = read_measured(&r, paths + i, n - i, &used);
-        } else if (!rc && nrg_reading_is_generation(&r)) {
-            const char *device;
-            rc = find_device(&r, &device);
-            if (!rc)
-                rc = nrg_reading_generation(&r, device);
         } else if (!rc) {
-            rc = read_run(&r);
+            rc = read_other(&r);
         }
         if (!rc)
             rc = nrg_recording_check(r.recording, err);

@@ -30,9 +30,7 @@ int nrg_llm_law_of(struct nrg_llm_law *law, const struct nrg_profile *p, struct 
     law->joules[NRG_LLM_ACTIVATION_BYTES] = LAYER_CALLS * g->joules[NRG_PER_BYTE];
     for (int l = 0; l < NRG_LLM_LIMITS; l++)
         law->limits[l] = NRG_NO_RANGE;
-    law->q_any = fmax(isnan(g->q) ? 0 : g->q, OPERATORS_LN);
-    for (int k = 0; k < NRG_LLM_KINDS; k++)
-        law->q[k] = law->q_any;
+    law->width = nrg_llm_width_even(fmax(isnan(g->q) ? 0 : g->q, OPERATORS_LN));
     law->time_q = law->time_error = NAN;
     law->expected_error = NAN;
     return 0;
@@ -100,36 +98,68 @@ static void set_times(struct nrg_llm_forecast *f, const struct nrg_llm_load *loa
     f->power_w = e->energy_j / e->time_s;
 }
 
-int nrg_llm_forecast(struct nrg_llm_forecast *f, const struct nrg_llm_config *c,
-                     const struct nrg_llm_load *load, const struct nrg_profile *profile,
-                     double memory_bytes, struct nrg_error *err)
+/* What the law says of the load: energies, times and why they may be off. */
+static int set_prices(struct nrg_llm_forecast *f, const struct nrg_llm_config *c,
+                      const struct nrg_llm_load *load, const struct nrg_llm_law *law,
+                      const struct nrg_profile *profile, struct nrg_error *err)
 {
-    struct nrg_llm_law law;
-    struct nrg_llm_point point = {.gpus = load->gpus, .guessed = c->guessed};
-    *f = (struct nrg_llm_forecast){0};
-    int rc = nrg_llm_law_of(&law, profile, err);
-    if (!rc && c->encoder && load->output > 0)
-        rc = nrg_fail(err, -EINVAL, NULL, "an encoder makes no output tokens: leave --output out");
-    if (!rc)
-        rc = nrg_llm_work_make(&f->work, c, load, err);
-    if (rc)
-        return rc;
-    nrg_llm_shape_make(&f->shape, c);
+    struct nrg_llm_point point = {
+        .gpus = load->gpus, .guessed = c->guessed, .weight_bits = f->work.weight_bits};
     for (int t = 0; t < NRG_LLM_TERMS; t++)
         point.terms[t] = f->work.terms[t] / load->batch;
     point.limits[NRG_LLM_BATCH] = load->batch;
     point.limits[NRG_LLM_GPUS] = load->gpus;
     point.limits[NRG_LLM_CONTEXT] = load->prompt + load->output / 2;
     point.limits[NRG_LLM_TOKEN_MACS] = load->output > 0 ? f->work.token_macs : NAN;
-    nrg_llm_law_estimate(&law, &point, &f->estimate);
+    nrg_llm_law_estimate(law, &point, &f->estimate);
     if (!(f->estimate.energy_j > 0))
         return nrg_fail(err, -ENODATA, NULL, "the profile has no price for any work of this model");
-    find_reasons(f, &law, &point, profile);
+    find_reasons(f, law, &point, profile);
     set_energies(f, load);
     set_times(f, load);
-    f->memory_bytes = memory_bytes > 0            ? memory_bytes
+    return 0;
+}
+
+/* No load that can't run has a price. */
+static void set_nothing(struct nrg_llm_forecast *f)
+{
+    const struct nrg_llm_amount none = {NAN, NAN, NAN};
+    f->request_j = f->input_token_j = f->output_token_j = f->tokens_per_j = none;
+    f->step_s = f->request_s = none;
+    f->tokens_per_s = f->power_w = NAN;
+}
+
+int nrg_llm_forecast(struct nrg_llm_forecast *f, const struct nrg_llm_config *c,
+                     const struct nrg_llm_load *load, const struct nrg_profile *profile,
+                     const struct nrg_llm_forecast_options *o, struct nrg_error *err)
+{
+    struct nrg_llm_law law;
+    *f = (struct nrg_llm_forecast){0};
+    int rc = nrg_llm_law_of(&law, profile, err);
+    if (!rc && c->encoder && load->output > 0)
+        rc = nrg_fail(err, -EINVAL, NULL, "an encoder makes no output tokens: leave --output out");
+    if (!rc)
+        rc = nrg_llm_work_make(&f->work, c, load, err);
+    if (!rc && o->gpu)
+        rc = nrg_llm_law_transfer(&law, profile->device, o->gpu, f->work.weight_bits, err);
+    if (rc)
+        return rc;
+    nrg_llm_shape_make(&f->shape, c);
+    f->memory_bytes = o->memory_bytes > 0         ? o->memory_bytes
+                      : o->gpu                    ? o->gpu->memory_bytes
                       : profile->memory_bytes > 0 ? profile->memory_bytes
                                                   : NAN;
     f->fits = isnan(f->memory_bytes) ? -1 : f->work.gpu_bytes <= f->memory_bytes;
+    f->priced = f->fits != 0 || o->force;
+    if (!f->fits)
+        nrg_llm_fit_find(&f->fit, c, load, f->memory_bytes);
+    if (o->gpu)
+        add_reason(f,
+                   "carried over from %s to %s by bandwidth, FLOPs and power of datasheets: no "
+                   "row was measured there",
+                   profile->device, o->gpu->name);
+    if (f->priced)
+        return set_prices(f, c, load, &law, profile, err);
+    set_nothing(f);
     return 0;
 }

@@ -11,7 +11,8 @@
 #ifndef NRG_PREDICT_LLM_FORECAST_H
 #define NRG_PREDICT_LLM_FORECAST_H
 
-#include "predict/llm/work.h"
+#include "predict/llm/memory.h"
+#include "predict/llm/transfer.h"
 #include "predict/profile.h"
 
 #define NRG_LLM_REASONS 8
@@ -29,14 +30,22 @@ struct nrg_llm_forecast {
     double tokens_per_s, power_w; /* of all GPUs; NAN: no times were measured */
     double memory_bytes;          /* of one GPU; NAN: not known */
     int fits;                     /* 1, 0, -1 not known */
+    bool priced;                  /* energies and times are there: it fits, or was forced */
+    struct nrg_llm_fit fit;       /* where it does not fit: what would */
     char reasons[NRG_LLM_REASONS][160];
     size_t n_reasons;
 };
 
-/* memory_bytes: of one GPU, 0: as the profile says. */
+struct nrg_llm_forecast_options {
+    double memory_bytes;       /* of one GPU, 0: as the profile says */
+    bool force;                /* prices also what does not fit */
+    const struct nrg_gpu *gpu; /* another GPU than the profile's; NULL: that */
+};
+
+/* Where the load does not fit, there are no energies and times (NAN) unless forced. */
 int nrg_llm_forecast(struct nrg_llm_forecast *out, const struct nrg_llm_config *config,
                      const struct nrg_llm_load *load, const struct nrg_profile *profile,
-                     double memory_bytes, struct nrg_error *err);
+                     const struct nrg_llm_forecast_options *options, struct nrg_error *err);
 
 /* A law from prices of operators. -ENODATA: the profile can't predict before a run. */
 int nrg_llm_law_of(struct nrg_llm_law *law, const struct nrg_profile *profile,

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/nnls.h"
+#include "predict/llm/transfer.h"
 #include "predict/physical/conformal.h"
 
 #define ROUNDS 12
@@ -25,7 +26,7 @@
 
 const char *const nrg_llm_limit_names[NRG_LLM_LIMITS] = {"batch", "gpus", "context", "token_macs"};
 
-const enum nrg_feature nrg_llm_term_columns[NRG_LLM_TERMS] = {
+const enum nrg_feature nrg_llm_term_columns[NRG_LLM_COUNTED] = {
     NRG_F_GPU_LAYERS,  NRG_F_DENSE_BYTES, NRG_F_EXPERT_BYTES, NRG_F_CACHE_BYTES,     NRG_F_MACS,
     NRG_F_PROMPT_MACS, NRG_F_ROUTED,      NRG_F_UNPACKED,     NRG_F_ACTIVATION_BYTES};
 
@@ -34,15 +35,18 @@ bool nrg_llm_has_rows(const struct nrg_dataset *set)
     return set->columns[NRG_F_GPU_LAYERS] && set->columns[NRG_F_GPUS];
 }
 
-/* False: the row lacks a term. */
-static bool point_of(const struct nrg_dataset *set, size_t row, struct nrg_llm_point *p)
+bool nrg_llm_row_point(const struct nrg_dataset *set, size_t row, struct nrg_llm_point *p)
 {
     bool whole = true;
-    *p = (struct nrg_llm_point){.gpus = nrg_row_feature(set, row, NRG_F_GPUS)};
-    for (int t = 0; t < NRG_LLM_TERMS; t++) {
+    *p = (struct nrg_llm_point){.gpus = nrg_row_feature(set, row, NRG_F_GPUS),
+                                .weight_bits = nrg_row_feature(set, row, NRG_F_WEIGHT_BITS)};
+    for (int t = 0; t < NRG_LLM_COUNTED; t++) {
         p->terms[t] = nrg_row_feature(set, row, nrg_llm_term_columns[t]);
         whole &= p->terms[t] >= 0 && isfinite(p->terms[t]);
     }
+    if (isnan(p->weight_bits)) /* data of earlier versions */
+        p->weight_bits = p->terms[NRG_LLM_UNPACKED] > 0 ? 8 : 16;
+    nrg_llm_derive(p->terms, p->gpus, p->weight_bits);
     p->limits[NRG_LLM_BATCH] = nrg_row_feature(set, row, NRG_F_BATCH);
     p->limits[NRG_LLM_GPUS] = p->gpus;
     p->limits[NRG_LLM_CONTEXT] = nrg_row_feature(set, row, NRG_F_SEQ);
@@ -50,10 +54,11 @@ static bool point_of(const struct nrg_dataset *set, size_t row, struct nrg_llm_p
     return whole && p->gpus >= 1 && isfinite(p->gpus) && set->rows[row].level == NRG_NODE_MODEL;
 }
 
-static unsigned kind_of(const struct nrg_llm_point *p)
+struct nrg_llm_group nrg_llm_point_group(const struct nrg_llm_point *p)
 {
-    return (p->terms[NRG_LLM_EXPERT_BYTES] > 0 ? 1u : 0) |
-           (p->terms[NRG_LLM_UNPACKED] > 0 ? 2u : 0);
+    bool prompts = p->terms[NRG_LLM_PROMPT_MACS] > p->terms[NRG_LLM_MACS];
+    return nrg_llm_group(p->terms[NRG_LLM_EXPERT_BYTES] > 0, p->weight_bits, prompts,
+                         p->limits[NRG_LLM_CONTEXT], p->limits[NRG_LLM_BATCH]);
 }
 
 /* ---- fitting ---- */
@@ -78,7 +83,7 @@ static int collect(struct samples *all, const struct nrg_dataset *set, const boo
         return -ENOMEM;
     for (size_t i = 0; i < set->n; i++) {
         struct sample *s = &all->items[all->n];
-        if (!mask[i] || !point_of(set, i, &s->point))
+        if (!mask[i] || !nrg_llm_row_point(set, i, &s->point))
             continue;
         s->energy_j = set->rows[i].energy_j;
         s->time_s = nrg_row_feature(set, i, NRG_F_TIME_S);
@@ -180,7 +185,8 @@ static int fit_prices(struct nrg_llm_law *law, const struct samples *all, int64_
 /* ---- errors on models that were held out ---- */
 
 struct errors {
-    struct nrg_residual *energy, *time;
+    struct nrg_llm_miss *energy;
+    struct nrg_residual *time;
     size_t n, n_time;
     double sum, time_sum;
 };
@@ -194,14 +200,15 @@ static void hold_out(const struct samples *all, const struct nrg_llm_law *law, i
         if (model >= 0 && s->model != model)
             continue;
         nrg_llm_law_estimate(law, &s->point, &guess);
-        struct nrg_residual r = {.weight = 1, .kind = kind_of(&s->point), .fold = s->model};
-        r.error = guess.energy_j > 0 ? fabs(log(s->energy_j / guess.energy_j)) : 10;
-        e->energy[e->n++] = r;
+        struct nrg_llm_miss *miss = &e->energy[e->n++];
+        *miss = (struct nrg_llm_miss){.group = nrg_llm_point_group(&s->point), .model = s->model};
+        miss->error = guess.energy_j > 0 ? fabs(log(s->energy_j / guess.energy_j)) : 10;
+        miss->error /= guess.farther;
         e->sum += fabs(guess.energy_j / s->energy_j - 1);
         if (isnan(s->time_s) || !(guess.time_s > 0))
             continue;
-        r.error = fabs(log(s->time_s / guess.time_s));
-        e->time[e->n_time++] = r;
+        e->time[e->n_time++] = (struct nrg_residual){
+            .error = fabs(log(s->time_s / guess.time_s)), .weight = 1, .fold = s->model};
         e->time_sum += fabs(guess.time_s / s->time_s - 1);
     }
 }
@@ -212,17 +219,9 @@ static int set_widths(struct nrg_llm_law *law, const struct errors *e, double co
     law->expected_error = e->n ? e->sum / (double)e->n : NAN;
     law->time_error = e->n_time ? e->time_sum / (double)e->n_time : NAN;
     law->time_q = NAN;
-    int rc = nrg_conformal_init(&c, e->energy, e->n, USUAL_ERROR);
-    if (rc)
+    int rc = nrg_llm_width_fit(&law->width, e->energy, e->n, USUAL_ERROR, confidence);
+    if (rc || !e->n_time)
         return rc;
-    law->q_any = nrg_conformal_half(&c, -1, confidence);
-    for (unsigned k = 0; k < NRG_LLM_KINDS; k++) {
-        int at = nrg_conformal_kind(&c, k);
-        law->q[k] = at < 0 ? NAN : nrg_conformal_half(&c, at, confidence);
-    }
-    nrg_conformal_release(&c);
-    if (!e->n_time)
-        return 0;
     rc = nrg_conformal_init(&c, e->time, e->n_time, USUAL_ERROR);
     if (rc)
         return rc;
@@ -234,9 +233,7 @@ static int set_widths(struct nrg_llm_law *law, const struct errors *e, double co
 /* Rows of one model say nothing of others: at least from half to twice, and no expected error. */
 static void distrust(struct nrg_llm_law *law)
 {
-    for (int k = 0; k < NRG_LLM_KINDS; k++)
-        law->q[k] = fmax(law->q[k], ONE_MODEL_LN);
-    law->q_any = fmax(law->q_any, ONE_MODEL_LN);
+    law->width.least = ONE_MODEL_LN;
     law->time_q = fmax(law->time_q, ONE_MODEL_LN);
     law->expected_error = law->time_error = NAN;
 }
@@ -299,14 +296,14 @@ static double price_of(const struct nrg_llm_law *law, const double *prices, int 
 static double widen(const struct nrg_llm_law *law, const struct nrg_llm_point *p,
                     struct nrg_llm_estimate *out)
 {
-    double q = law->q[kind_of(p)], far = 0;
-    if (isnan(q))
-        q = fmax(law->q_any, USUAL_ERROR) * 1.5;
+    double far = 0;
     for (int l = 0; l < NRG_LLM_LIMITS; l++) {
         out->beyond[l] = nrg_range_beyond(law->limits[l], p->limits[l]);
         far += out->beyond[l];
     }
-    return q * (1 + far) + (out->stand_in ? STAND_IN_LN : 0) + (p->guessed ? GUESSED_LN : 0);
+    out->farther = 1 + far;
+    double half = hypot(nrg_llm_width_half(&law->width, nrg_llm_point_group(p)), law->carried_ln);
+    return half * out->farther + (out->stand_in ? STAND_IN_LN : 0) + (p->guessed ? GUESSED_LN : 0);
 }
 
 void nrg_llm_law_estimate(const struct nrg_llm_law *law, const struct nrg_llm_point *p,
@@ -328,7 +325,7 @@ void nrg_llm_law_estimate(const struct nrg_llm_law *law, const struct nrg_llm_po
     out->high_j = out->energy_j * exp(out->half);
     if (!law->timed_rows)
         return;
-    double more = fmax(out->half - law->q_any, 0);
+    double more = fmax(out->half - law->width.any, 0);
     out->time_s = time_s;
     out->time_low_s = time_s * exp(-law->time_q - more);
     out->time_high_s = time_s * exp(law->time_q + more);
@@ -340,6 +337,8 @@ static int train(void *state, const struct nrg_dataset *set, const bool *mask,
                  struct nrg_error *err)
 {
     struct nrg_llm_state *s = state;
+    if (s->device)
+        return 0;
     return nrg_llm_law_fit(&s->law, set, mask, s->confidence, err);
 }
 
@@ -352,12 +351,14 @@ static void predict(void *state, const struct nrg_dataset *set, size_t row,
                     struct nrg_estimate *out)
 {
     const struct nrg_llm_state *s = state;
+    struct nrg_llm_law law = s->law;
     struct nrg_llm_point point;
     struct nrg_llm_estimate e;
     *out = (struct nrg_estimate){.energy_j = NAN, .low_j = NAN, .high_j = NAN};
-    if (!point_of(set, row, &point))
+    if (!nrg_llm_row_point(set, row, &point) ||
+        (s->gpu && nrg_llm_law_transfer(&law, s->device, s->gpu, point.weight_bits, NULL)))
         return;
-    nrg_llm_law_estimate(&s->law, &point, &e);
+    nrg_llm_law_estimate(&law, &point, &e);
     out->energy_j = e.energy_j;
     out->low_j = e.low_j;
     out->high_j = e.high_j;

@@ -9,9 +9,6 @@
 #include "base/json/set.h"
 #include "predict/llm/law.h"
 
-static const char *const kind_names[NRG_LLM_KINDS] = {"dense", "experts", "quantised",
-                                                      "quantised_experts"};
-
 static json_t *prices_json(const double *prices, unsigned seen)
 {
     json_t *o = json_object();
@@ -21,14 +18,30 @@ static json_t *prices_json(const double *prices, unsigned seen)
     return o;
 }
 
+static json_t *width_json(const struct nrg_llm_width *w)
+{
+    json_t *o = json_object(), *groups = json_object();
+    for (int a = 0; a < NRG_LLM_FACTORS; a++) {
+        json_t *levels = json_object();
+        for (int l = 0; l < NRG_LLM_LEVELS && nrg_llm_level_names[a][l]; l++)
+            if (w->models[a][l] > 0)
+                json_object_set_new(
+                    levels, nrg_llm_level_names[a][l],
+                    json_pack("{s:f, s:f}", "times", w->times[a][l], "models", w->models[a][l]));
+        json_object_set_new(groups, nrg_llm_factor_names[a], levels);
+    }
+    NRG_JSON_REALS(o, {"any", w->any}, {"spread", w->spread}, {"quantile", w->quantile});
+    if (w->least > 0)
+        nrg_json_real(o, "least", w->least);
+    json_object_set_new(o, "groups", groups);
+    return o;
+}
+
 json_t *nrg_llm_law_json(const struct nrg_llm_law *law)
 {
     json_t *o = json_pack("{s:I, s:I, s:I}", "rows", (json_int_t)law->rows, "timed_rows",
                           (json_int_t)law->timed_rows, "models", (json_int_t)law->models);
-    json_t *widths = json_object(), *limits = json_object();
-    for (int k = 0; k < NRG_LLM_KINDS; k++)
-        nrg_json_real(widths, kind_names[k], law->q[k]);
-    nrg_json_real(widths, "any", law->q_any);
+    json_t *widths = width_json(&law->width), *limits = json_object();
     nrg_json_real(widths, "time", law->time_q);
     for (int l = 0; l < NRG_LLM_LIMITS; l++)
         if (law->limits[l].high >= law->limits[l].low)
@@ -40,6 +53,13 @@ json_t *nrg_llm_law_json(const struct nrg_llm_law *law)
         json_object_set_new(o, "seconds", prices_json(law->seconds, law->seen));
     NRG_JSON_REALS(o, {"expected_error_percent", 100 * law->expected_error},
                    {"time_error_percent", 100 * law->time_error});
+    if (law->carried_ln > 0)
+        nrg_json_real(widths, "carried", law->carried_ln);
+    if (law->recalibrated_rows) {
+        json_t *r = json_pack("{s:I}", "rows", (json_int_t)law->recalibrated_rows);
+        NRG_JSON_REALS(r, {"energy_factor", law->energy_factor}, {"time_factor", law->time_factor});
+        json_object_set_new(o, "recalibrated", r);
+    }
     json_object_set_new(o, "interval_ln", widths);
     json_object_set_new(o, "limits", limits);
     return o;
@@ -83,6 +103,38 @@ static void get_range(struct reading *r, const json_t *o, const char *key, struc
             nrg_fail(r->err, -EBADMSG, r->name, "is not a profile: llm: not a range: '%s'", key);
 }
 
+/* Profiles of nrg 0.2 and before have a half width for each of four kinds: the widest holds. */
+static struct nrg_llm_width old_width(struct reading *r, const json_t *o)
+{
+    static const char *const kinds[] = {"any", "dense", "experts", "quantised",
+                                        "quantised_experts"};
+    double half = 0;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        half = fmax(half, get_number(r, o, kinds[k], 0));
+    return nrg_llm_width_even(half > 0 ? half : 1);
+}
+
+static struct nrg_llm_width get_width(struct reading *r, const json_t *o)
+{
+    const json_t *groups = json_object_get(o, "groups");
+    if (!json_is_object(groups))
+        return old_width(r, o);
+    struct nrg_llm_width w = {.spread = get_number(r, o, "spread", 1),
+                              .quantile = get_number(r, o, "quantile", 1),
+                              .any = get_number(r, o, "any", 1),
+                              .least = get_number(r, o, "least", 0)};
+    for (int a = 0; a < NRG_LLM_FACTORS; a++) {
+        const json_t *levels = json_object_get(groups, nrg_llm_factor_names[a]);
+        for (int l = 0; l < NRG_LLM_LEVELS; l++) {
+            const char *name = nrg_llm_level_names[a][l];
+            const json_t *level = name ? json_object_get(levels, name) : NULL;
+            w.times[a][l] = get_number(r, level, "times", 1);
+            w.models[a][l] = get_number(r, level, "models", 0);
+        }
+    }
+    return w;
+}
+
 int nrg_llm_law_parse(struct nrg_llm_law *law, const json_t *o, const char *name,
                       struct nrg_error *err)
 {
@@ -102,9 +154,12 @@ int nrg_llm_law_parse(struct nrg_llm_law *law, const json_t *o, const char *name
         law->seconds[t] = get_number(&r, seconds, nrg_llm_term_names[t], 0);
         law->seen |= json_object_get(joules, nrg_llm_term_names[t]) ? 1u << t : 0;
     }
-    for (int k = 0; k < NRG_LLM_KINDS; k++)
-        law->q[k] = get_number(&r, widths, kind_names[k], NAN);
-    law->q_any = get_number(&r, widths, "any", 1);
+    const json_t *again = json_object_get(o, "recalibrated");
+    law->width = get_width(&r, widths);
+    law->carried_ln = get_number(&r, widths, "carried", 0);
+    law->recalibrated_rows = (size_t)fmin(get_number(&r, again, "rows", 0), 1e15);
+    law->energy_factor = get_number(&r, again, "energy_factor", 1);
+    law->time_factor = get_number(&r, again, "time_factor", 1);
     law->time_q = get_number(&r, widths, "time", NAN);
     law->expected_error = get_number(&r, o, "expected_error_percent", NAN) / 100;
     law->time_error = get_number(&r, o, "time_error_percent", NAN) / 100;

@@ -7,8 +7,8 @@
 #define ACTIVATION_BITS 16
 
 const char *const nrg_llm_term_names[NRG_LLM_TERMS] = {
-    "launches",    "dense_bytes", "expert_bytes", "cache_bytes",     "macs",
-    "prompt_macs", "routed",      "unpacked",     "activation_bytes"};
+    "launches", "dense_bytes", "expert_bytes",     "cache_bytes",   "macs",           "prompt_macs",
+    "routed",   "unpacked",    "activation_bytes", "unpacked_8bit", "exchanged_bytes"};
 
 /* Bits of each group of weights. */
 struct bits {
@@ -169,6 +169,23 @@ static int check_load(const struct nrg_llm_load *l, const struct nrg_llm_config 
     return 0;
 }
 
+void nrg_llm_derive(double *terms, double gpus, double weight_bits)
+{
+    bool eight = weight_bits > 6 && weight_bits < ACTIVATION_BITS;
+    terms[NRG_LLM_UNPACKED_8BIT] = eight ? terms[NRG_LLM_UNPACKED] : 0;
+    terms[NRG_LLM_EXCHANGED_BYTES] = terms[NRG_LLM_ACTIVATION_BYTES] * (gpus - 1);
+}
+
+double nrg_llm_default_tp(const struct nrg_llm_config *c, double gpus)
+{
+    if (c->expert_layers > 0)
+        return 1;
+    double tp = gpus;
+    while (tp > 1 && (fmod(gpus, tp) != 0 || (c->heads > 0 && fmod(c->heads, tp) != 0)))
+        tp--;
+    return tp;
+}
+
 int nrg_llm_work_make(struct nrg_llm_work *w, const struct nrg_llm_config *c,
                       const struct nrg_llm_load *load, struct nrg_error *err)
 {
@@ -191,5 +208,7 @@ int nrg_llm_work_make(struct nrg_llm_work *w, const struct nrg_llm_config *c,
     w->terms[NRG_LLM_ROUTED] = tokens * load->gpus * c->expert_layers;
     w->terms[NRG_LLM_UNPACKED] = bits.expert < ACTIVATION_BITS ? load->gpus * c->expert_layers : 0;
     w->terms[NRG_LLM_ACTIVATION_BYTES] = tokens * c->layers * c->hidden * ACTIVATION_BITS / 8;
+    w->weight_bits = c->expert_layers > 0 ? bits.expert : bits.linear;
+    nrg_llm_derive(w->terms, load->gpus, w->weight_bits);
     return 0;
 }

@@ -24,8 +24,12 @@ enum nrg_llm_term {
     NRG_LLM_ROUTED,   /* tokens times layers with experts times GPUs: each GPU sorts all tokens */
     NRG_LLM_UNPACKED, /* layers with quantised experts times GPUs */
     NRG_LLM_ACTIVATION_BYTES,
+    /* The next two follow from the others: see nrg_llm_derive. */
+    NRG_LLM_UNPACKED_8BIT, /* those of `unpacked` whose experts have 8 bits and scales of blocks */
+    NRG_LLM_EXCHANGED_BYTES, /* activations that go to the other GPUs */
     NRG_LLM_TERMS
 };
+#define NRG_LLM_COUNTED NRG_LLM_UNPACKED_8BIT /* terms before it are columns of a data set */
 extern const char *const nrg_llm_term_names[NRG_LLM_TERMS];
 
 struct nrg_llm_load {
@@ -48,11 +52,22 @@ struct nrg_llm_work {
     double weight_bytes;         /* stored, all copies */
     double cache_bytes;          /* of full-length sequences, all copies */
     double gpu_bytes;            /* of both, on each GPU */
+    double weight_bits;          /* of experts' weights, or of all where there are none */
 };
 
 /* -EINVAL with err: a load that no server has (tp that does not divide the GPUs…). */
 int nrg_llm_work_make(struct nrg_llm_work *work, const struct nrg_llm_config *config,
                       const struct nrg_llm_load *load, struct nrg_error *err);
+
+/* Sets the terms that follow from the others, the GPUs and the bits of weights. */
+void nrg_llm_derive(double *terms, double gpus, double weight_bits);
+
+/*
+ * Over how many of the GPUs a matrix is cut unless the user or the row says: models with experts
+ * over none (the experts lie on all of them), others over as many as their heads allow. The one
+ * default of rows that were measured and of predictions.
+ */
+double nrg_llm_default_tp(const struct nrg_llm_config *config, double gpus);
 
 /* Tokens that a position sees on average, positions from `first` to `last`; window 0: all. */
 double nrg_llm_mean_context(double first, double last, double window);

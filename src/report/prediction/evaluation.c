@@ -67,6 +67,18 @@ static void print_details(FILE *out, const struct nrg_level_scores *s, enum nrg_
         print_scores(out, level, by_task ? "task" : "kind", s->by_kind, s->n_kinds);
 }
 
+static void print_groups(FILE *out, const struct nrg_llm_scores *groups)
+{
+    for (int a = 0; a < NRG_LLM_FACTORS; a++) {
+        char title[64];
+        snprintf(title, sizeof title, "model, by %s", nrg_llm_factor_names[a]);
+        print_evaluation_head(out, title);
+        for (int l = 0; l < NRG_LLM_LEVELS; l++)
+            if (groups->of[a][l].rows > 0)
+                print_score(out, groups->of[a][l].name, &groups->of[a][l]);
+    }
+}
+
 void nrg_evaluation_text(const struct nrg_evaluation_report *r, FILE *out)
 {
     const struct nrg_evaluation *e = r->evaluation;
@@ -76,12 +88,14 @@ void nrg_evaluation_text(const struct nrg_evaluation_report *r, FILE *out)
         fputs(
             "with time and GPU energy of the node itself: the wall meter rebuilt, no prediction\n",
             out);
-    for (size_t i = 0; i < e->n_folds; i++)
+    for (size_t i = 0; i < e->n_folds && e->folds[0].train_rows; i++)
         fprintf(out, "  without %-*s trained on %zu distinct rows, tested on %zu\n", NAME_WIDTH,
                 e->folds[i].name, e->folds[i].train_rows, e->folds[i].test_rows);
     print_levels(out, e->levels, "level");
     for (int l = 0; l < NRG_NODE_LEVELS; l++)
         print_details(out, &e->levels[l], (enum nrg_node_level)l, nrg_llm_has_rows(r->set));
+    if (r->groups)
+        print_groups(out, r->groups);
     if (!e->n_apart)
         return;
     fputs("\nout of range, tested apart:", out);
@@ -101,7 +115,8 @@ static json_t *score_json(const struct nrg_score *s)
     if (s->rows > 0)
         nrg_json_real(o, "worst_percent", s->worst);
     NRG_JSON_REALS(o, {"covered_percent", s->covered},
-                   {"distinct_covered_percent", s->distinct_covered}, {"width_percent", s->width});
+                   {"distinct_covered_percent", s->distinct_covered}, {"width_percent", s->width},
+                   {"median_half_width_percent", s->median_half});
     if (s->unpredicted)
         json_object_set_new(o, "unpredicted", json_integer((json_int_t)s->unpredicted));
     return o;
@@ -134,6 +149,20 @@ static json_t *levels_json(const struct nrg_level_scores *levels, bool by_task)
     return o;
 }
 
+/* by_storage, by_lengths, by_batch. */
+static void set_groups(json_t *level, const struct nrg_llm_scores *groups)
+{
+    for (int a = 0; a < NRG_LLM_FACTORS; a++) {
+        char key[32];
+        json_t *scores = json_object();
+        snprintf(key, sizeof key, "by_%s", nrg_llm_factor_names[a]);
+        for (int l = 0; l < NRG_LLM_LEVELS; l++)
+            if (groups->of[a][l].rows > 0)
+                json_object_set_new(scores, groups->of[a][l].name, score_json(&groups->of[a][l]));
+        json_object_set_new(level, key, scores);
+    }
+}
+
 json_t *nrg_evaluation_json(const struct nrg_evaluation_report *r)
 {
     const struct nrg_evaluation *e = r->evaluation;
@@ -146,6 +175,8 @@ json_t *nrg_evaluation_json(const struct nrg_evaluation_report *r)
                   "device", r->set->rows[0].device, "protocol", r->protocol, "model", r->model,
                   "features", r->features, "confidence", r->confidence, "folds", folds, "levels",
                   levels_json(e->levels, nrg_llm_has_rows(r->set)));
+    if (o && r->groups)
+        set_groups(json_object_get(json_object_get(o, "levels"), "model"), r->groups);
     if (!o || !e->n_apart)
         return o;
     json_t *names = nrg_json_strings((const char *const *)e->apart_models, e->n_apart);

@@ -8,9 +8,12 @@
 #include "report/prediction/report.h"
 #include "report/table.h"
 
-static const char *const term_texts[NRG_LLM_TERMS] = {
-    "starting layers",     "weights",        "experts' weights",  "cache",      "products",
-    "products of prompts", "sending tokens", "unpacking experts", "activations"};
+static const char *const term_texts[NRG_LLM_TERMS] = {"starting layers",  "weights",
+                                                      "experts' weights", "cache",
+                                                      "products",         "products of prompts",
+                                                      "sending tokens",   "unpacking experts",
+                                                      "activations",      "scaling 8-bit experts",
+                                                      "between GPUs"};
 
 void nrg_llm_profile_text(const struct nrg_profile *p, const char *name, FILE *out)
 {
@@ -22,7 +25,8 @@ void nrg_llm_profile_text(const struct nrg_profile *p, const char *name, FILE *o
     if (!isnan(law->time_error))
         fprintf(out, ", their times %.1f %%", 100 * law->time_error);
     fprintf(out, "\nstatic power of a GPU %s", nrg_show_power(law->static_w).text);
-    fprintf(out, ", interval x/÷ %.3f\n\n  %-20s %12s %12s\n", exp(law->q_any), "PER", "J", "s");
+    fprintf(out, ", interval x/÷ %.3f\n\n  %-20s %12s %12s\n", exp(law->width.any), "PER", "J",
+            "s");
     for (int t = 0; t < NRG_LLM_TERMS; t++)
         if (law->seen >> t & 1)
             fprintf(out, "  %-20s %12.3e %12.3e\n", nrg_llm_term_names[t], law->joules[t],
@@ -58,12 +62,17 @@ static void print_parts(const struct nrg_llm_config *c, FILE *out)
     }
 }
 
+static const char *device_of(const struct nrg_llm_report *r)
+{
+    return r->gpu ? r->gpu->name : r->profile->device;
+}
+
 static void print_head(const struct nrg_llm_report *r, FILE *out)
 {
     const struct nrg_llm_load *l = r->load;
     const struct nrg_llm_forecast *f = r->forecast;
     fprintf(out, "%s on %s: batch %g, prompt %g, output %g", nrg_table_base_name(r->name),
-            r->profile->device, l->batch, l->prompt, l->output);
+            device_of(r), l->batch, l->prompt, l->output);
     fprintf(out, ", %g GPU%s", l->gpus, l->gpus > 1 ? "s" : "");
     if (l->gpus > 1)
         fprintf(out, " (tensor parallel %g)", l->tp);
@@ -95,6 +104,8 @@ void nrg_llm_text(const struct nrg_llm_report *r, FILE *out)
     const struct nrg_llm_forecast *f = r->forecast;
     const struct nrg_llm_estimate *e = &f->estimate;
     print_head(r, out);
+    if (!f->priced)
+        return;
     fprintf(out, "\n");
     print_line(out, "per request", f->request_j, nrg_show_energy);
     print_line(out, "per token of the prompt", f->input_token_j, nrg_show_energy);
@@ -202,25 +213,47 @@ static json_t *costs_json(const struct nrg_llm_forecast *f)
     return o;
 }
 
+/* Whether it fits, and what would. */
+static void set_fits(json_t *o, const struct nrg_llm_forecast *f)
+{
+    const struct nrg_llm_fit *fit = &f->fit;
+    if (f->fits < 0)
+        return;
+    json_object_set_new(o, "fits", json_boolean(f->fits));
+    if (f->fits)
+        return;
+    json_t *smallest = json_object();
+    if (fit->gpus > 0)
+        NRG_JSON_REALS(smallest, {"gpus", fit->gpus}, {"tp", fit->tp});
+    if (fit->batch > 0)
+        nrg_json_real(smallest, "batch", fit->batch);
+    if (fit->prompt > 0)
+        nrg_json_real(smallest, "prompt", fit->prompt);
+    json_object_set_new(o, "smallest_that_fits", smallest);
+}
+
 json_t *nrg_llm_json(const struct nrg_llm_report *r)
 {
     const struct nrg_llm_forecast *f = r->forecast;
     json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:f}", "schema", "nrg.llm-prediction/1",
-                          "file", r->name, "device", r->profile->device, "profile", r->profile_name,
+                          "file", r->name, "device", device_of(r), "profile", r->profile_name,
                           "provenance", "estimated", "confidence", r->profile->confidence);
+    if (r->gpu)
+        nrg_json_text(o, "carried_from", r->profile->device);
     json_t *memory = json_object(), *time = json_object(), *reasons = json_array();
     json_object_set_new(o, "load", load_json(r->load));
     json_object_set_new(o, "model", model_json(r));
     json_object_set_new(o, "counts", counts_json(&f->work));
-    json_object_set_new(o, "llm", costs_json(f));
-    json_object_set_new(o, "terms", terms_json(f));
+    if (f->priced) {
+        json_object_set_new(o, "llm", costs_json(f));
+        json_object_set_new(o, "terms", terms_json(f));
+    }
     set_amount(time, "step_s", f->step_s);
     set_amount(time, "request_s", f->request_s);
     NRG_JSON_REALS(time, {"tokens_per_s", f->tokens_per_s}, {"power_w", f->power_w});
     json_object_set_new(o, "time", time);
     NRG_JSON_REALS(memory, {"gpu_bytes", f->work.gpu_bytes}, {"available_bytes", f->memory_bytes});
-    if (f->fits >= 0)
-        json_object_set_new(memory, "fits", json_boolean(f->fits));
+    set_fits(memory, f);
     json_object_set_new(o, "memory", memory);
     for (size_t i = 0; i < f->n_reasons; i++)
         json_array_append_new(reasons, json_string(f->reasons[i]));
@@ -237,10 +270,12 @@ void nrg_llm_what_if_text(const struct nrg_llm_what_if *rows, size_t n, FILE *ou
     for (size_t i = 0; i < n; i++) {
         const struct nrg_llm_forecast *f = &rows[i].forecast;
         const struct nrg_llm_load *l = &rows[i].load;
+        bool made = f->priced && l->output > 0;
         fprintf(out, "%8g %8g %8g  %12s   ", l->batch, l->prompt, l->output,
-                nrg_show_energy(f->request_j.value).text);
-        nrg_text_pad(out, nrg_show_interval(f->request_j.low, f->request_j.high).text, 23);
-        fprintf(out, " %12s ", nrg_show_energy(f->output_token_j.value).text);
+                f->priced ? nrg_show_energy(f->request_j.value).text : "-");
+        nrg_text_pad(
+            out, f->priced ? nrg_show_interval(f->request_j.low, f->request_j.high).text : "-", 23);
+        fprintf(out, " %12s ", made ? nrg_show_energy(f->output_token_j.value).text : "-");
         if (f->tokens_per_s > 0)
             fprintf(out, "%10.4g", f->tokens_per_s);
         else
@@ -256,10 +291,10 @@ json_t *nrg_llm_what_if_json(const struct nrg_llm_what_if *rows, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct nrg_llm_forecast *f = &rows[i].forecast;
         json_t *o = load_json(&rows[i].load);
-        json_object_set_new(o, "llm", costs_json(f));
+        if (f->priced)
+            json_object_set_new(o, "llm", costs_json(f));
         NRG_JSON_REALS(o, {"tokens_per_s", f->tokens_per_s}, {"gpu_bytes", f->work.gpu_bytes});
-        if (f->fits >= 0)
-            json_object_set_new(o, "fits", json_boolean(f->fits));
+        set_fits(o, f);
         json_array_append_new(list, o);
     }
     return json_pack("{s:s, s:o}", "schema", "nrg.llm-what-if/1", "rows", list);

@@ -14,6 +14,7 @@
 #include "predict/dataset/summary.h"
 #include "predict/evaluate.h"
 #include "predict/llm/forecast.h"
+#include "predict/llm/groups.h"
 #include "predict/prediction.h"
 #include "predict/profile_json.h"
 #include "report/units.h"
@@ -36,6 +37,7 @@ struct nrg_evaluation_report {
     const struct nrg_evaluation *evaluation;
     const char *protocol, *model, *features;
     double confidence;
+    const struct nrg_llm_scores *groups; /* of language models; NULL: not */
 };
 
 void nrg_evaluation_text(const struct nrg_evaluation_report *report, FILE *out);
@@ -89,6 +91,7 @@ struct nrg_llm_report {
     const struct nrg_llm_config *config;
     const struct nrg_llm_load *load;
     const struct nrg_llm_forecast *forecast;
+    const struct nrg_gpu *gpu; /* carried over to it; NULL: the profile's own */
 };
 void nrg_llm_text(const struct nrg_llm_report *report, FILE *out);
 /* Schema nrg.llm-prediction/1. */
