@@ -405,6 +405,7 @@ static void set_values(const struct nrg_serving_work *w, const double *value,
     double square = 0;
     for (size_t i = 0; i < w->n; i++) {
         const struct nrg_serving_row *r = &w->rows[i];
+        fit->rows_j += r->y;
         square += r->left * r->left / (r->length_s * r->length_s);
         for (size_t c = 0; c < NRG_SERVING_TERMS; c++)
             fit->price[c].amount += r->x[c];
@@ -424,16 +425,32 @@ static void set_values(const struct nrg_serving_work *w, const double *value,
     }
 }
 
-static int set_intervals(struct nrg_serving_fit *fit)
+/* The interval of what these amounts cost together; none costs more than all joules do. */
+static int set_interval(const struct nrg_serving_fit *fit, const double amount[NRG_SERVING_TERMS],
+                        const double edges[NRG_SERVING_TERMS], double most,
+                        struct nrg_serving_value *v)
 {
-    int rc = 0;
+    double more = 0;
+    int rc = nrg_serving_bound(fit, amount, v);
+    for (size_t c = 0; c < NRG_SERVING_TERMS; c++)
+        more += amount[c] * edges[c];
+    v->low = fmax(v->low - fabs(more), 0);
+    v->high = fmin(v->high + fabs(more), fmax(v->value, most));
+    return rc;
+}
+
+static int set_intervals(const struct nrg_serving_work *w, const double *value,
+                         struct nrg_serving_fit *fit)
+{
+    double edges[NRG_SERVING_TERMS];
+    int rc = nrg_serving_edges(w, value, edges);
     for (size_t c = 0; !rc && c < NRG_SERVING_TERMS; c++) {
         struct nrg_serving_price *p = &fit->price[c];
         double one[NRG_SERVING_TERMS] = {[NRG_SERVING_IDLE] = 0};
         one[c] = 1;
         if (isnan(p->per.value))
             continue;
-        rc = nrg_serving_bound(fit, one, &p->per);
+        rc = set_interval(fit, one, edges, fit->rows_j / p->amount, &p->per);
         /* Below 0 no price is: the law is wrong there, and the noise is still its doubt. */
         if (fit->unbound[c] < 0)
             p->per.high = fmax(p->per.high, fit->half * sqrt(nrg_serving_variance(fit, one)));
@@ -445,7 +462,7 @@ static int set_intervals(struct nrg_serving_fit *fit)
         [NRG_SERVING_SEQUENCE] = fit->price[NRG_SERVING_SEQUENCE].amount / output,
     };
     if (!rc && output > 0)
-        rc = nrg_serving_bound(fit, with_time, &fit->output_with_time);
+        rc = set_interval(fit, with_time, edges, fit->rows_j / output, &fit->output_with_time);
     return rc;
 }
 
@@ -492,7 +509,9 @@ int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t gr
         double free_rows = freedom(&w);
         fit->half = (1 + WIDER / free_rows) * nrg_student_half(CONFIDENCE, free_rows);
         set_values(&w, value, fit);
-        rc = set_intervals(fit);
+        rc = nrg_serving_all_in(&w, fit);
+        if (!rc)
+            rc = set_intervals(&w, value, fit);
     }
     nrg_gram_release(&w.gram);
     nrg_arena_release(&memory);

@@ -27,6 +27,11 @@ static const struct {
 static const char with_time_per[] =
     "tokens of the output; with the seconds of sequences that there are per token";
 
+static const char all_in_output_per[] =
+    "tokens of the output; with the part of all seconds, idle ones too, that tokens of it take";
+static const char all_in_prompt_per[] =
+    "tokens of prompts that no cache had; with the part of all seconds that reading them takes";
+
 static struct nrg_shown show(double value, bool power)
 {
     return power ? nrg_show_power(value) : nrg_show_energy(value);
@@ -172,6 +177,17 @@ static json_t *value_json(struct nrg_serving_value v, const struct nrg_serving *
     return o;
 }
 
+static void add_all_in(json_t *o, const char *key, const struct nrg_serving *s,
+                       const struct nrg_serving_domain *d, struct nrg_serving_value v,
+                       const char *per)
+{
+    if (d->fit.why || isnan(v.value))
+        return;
+    json_t *price = value_json(v, s, d);
+    nrg_json_text(price, "per", per);
+    json_object_set_new(o, key, price);
+}
+
 static void add_prices(json_t *o, const struct nrg_serving *s, const struct nrg_serving_domain *d)
 {
     for (size_t i = 0; i < TERMS; i++) {
@@ -191,6 +207,8 @@ static void add_prices(json_t *o, const struct nrg_serving *s, const struct nrg_
         nrg_json_text(price, "per", with_time_per);
         json_object_set_new(o, "j_per_output_token_with_time", price);
     }
+    add_all_in(o, "all_in_j_per_output_token", s, d, d->fit.output_all_in, all_in_output_per);
+    add_all_in(o, "all_in_j_per_input_token", s, d, d->fit.prompt_all_in, all_in_prompt_per);
     NRG_JSON_REALS(o, {"energy_j", d->energy_j}, {"late_s", d->late_s});
 }
 
