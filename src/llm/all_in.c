@@ -3,26 +3,24 @@
  * time passes: a step takes its time for the batch, and more for what it reads of prompts. Then
  * tokens of prompts, of the output and seconds are bound by one equation, and no regression tells a
  * token's price from that of the seconds that it takes. Both together it does tell: the seconds
- * that tokens of either kind take follow from that same equation, by least squares over the rows,
- * and with them a token's price is known, however its joules are divided.
+ * that one more token of a prompt takes follow from that same equation, by least squares over the
+ * rows (with the number of steps, where it is counted), and with them a token's price is known,
+ * however its joules are divided.
  *
- * Both kinds share all seconds, idle ones too, in that proportion; so the two prices times their
- * tokens are all joules of the law. What the proportion is uncertain by is in the intervals.
+ * Prompts get that part of all seconds, idle ones too, and the output the rest; so the two prices
+ * times their tokens are all joules of the law. What the part is uncertain by is in the intervals.
  */
 #include "llm/internal.h"
 
 #include <math.h>
+#include <string.h>
 
-/* Of the time that tokens take, that of the output; and its standard deviation. */
+/* Of the time that tokens take, that of prompts; and its standard deviation. */
 struct part {
-    double output, sd;
+    double prompt, sd;
 };
 
-/* Sums over rows of products of the output's tokens, the prompts', and seconds. */
-struct sums {
-    double oo, op, pp, os, ps, ss;
-    double output, prompt;
-};
+enum { OUTPUT, PROMPT, STEPS, COLUMNS };
 
 /* Seconds in which something runs, where the server says so. */
 static double seconds(const struct nrg_serving_fit *fit, const double *x)
@@ -31,40 +29,44 @@ static double seconds(const struct nrg_serving_fit *fit, const double *x)
     return x[known ? NRG_SERVING_BUSY : NRG_SERVING_IDLE];
 }
 
-static struct sums sum_rows(const struct nrg_serving_work *w, const struct nrg_serving_fit *fit)
+/* Part and deviation from seconds per token of a prompt. */
+static struct part limit(double per, double sd, double prompt, double all_s)
 {
-    struct sums s = {0};
-    for (size_t i = 0; i < w->n; i++) {
-        const double *x = w->rows[i].x;
-        double o = x[NRG_SERVING_OUTPUT], p = x[NRG_SERVING_PROMPT], t = seconds(fit, x);
-        s.oo += o * o;
-        s.op += o * p;
-        s.pp += p * p;
-        s.os += o * t;
-        s.ps += p * t;
-        s.ss += t * t;
-        s.output += o;
-        s.prompt += p;
-    }
-    return s;
+    double part = all_s > 0 ? per * prompt / all_s : 0;
+    return (struct part){fmin(fmax(part, 0), 1), all_s > 0 ? sd * prompt / all_s : 0};
 }
 
-static struct part find_part(const struct nrg_serving_work *w, const struct nrg_serving_fit *fit)
+static int find_part(const struct nrg_serving_work *w, const struct nrg_serving_fit *fit,
+                     struct part *part)
 {
-    struct sums s = sum_rows(w, fit);
-    if (!(s.prompt > 0) || !(s.output > 0))
-        return (struct part){s.output > 0, 0};
-    double both = s.oo * s.pp - s.op * s.op;
-    double per_o = (s.os * s.pp - s.ps * s.op) / both, per_p = (s.ps * s.oo - s.os * s.op) / both;
-    double left = (s.ss - per_o * s.os - per_p * s.ps) / fmax((double)w->n - 2, 1);
-    if (!(both > 0) || !(per_o + per_p > 0))
-        return (struct part){0.5, 0.25}; /* nothing is known of it: anything between none and all */
-    double o = fmax(per_o, 0) * s.output, p = fmax(per_p, 0) * s.prompt, all = o + p;
-    /* Of o / (o + p), to first order, by the covariance of both: left * inverse of the products. */
-    double by_o = p / all * s.output / all, by_p = -o / all * s.prompt / all;
-    double variance = fmax(left, 0) / both *
-                      (by_o * by_o * s.pp + by_p * by_p * s.oo - 2 * by_o * by_p * s.op);
-    return (struct part){o / all, sqrt(fmax(variance, 0))};
+    struct nrg_gram gram = {0};
+    struct nrg_scaled s;
+    double prompt = 0, all_s = 0, per[COLUMNS] = {0}, inverse[COLUMNS * (COLUMNS + 1) / 2];
+    int rc = nrg_gram_grow(&gram, COLUMNS);
+    for (size_t i = 0; !rc && i < w->n; i++) {
+        const struct nrg_serving_row *r = &w->rows[i];
+        double x[COLUMNS] = {r->x[NRG_SERVING_OUTPUT], r->x[NRG_SERVING_PROMPT], r->steps};
+        nrg_gram_add(&gram, x, NULL, 0, seconds(fit, r->x), 1);
+        prompt += x[PROMPT];
+        all_s += seconds(fit, r->x);
+    }
+    if (!rc)
+        rc = nrg_scaled_init(&s, &gram, NULL, 0);
+    if (!rc) {
+        nrg_gram_factor(s.a, s.m, NULL, NULL, true);
+        memcpy(s.x, s.b, s.m * sizeof *s.x);
+        nrg_gram_solve(s.a, s.m, s.x, true);
+        nrg_scaled_solution(&s, per);
+        nrg_gram_invert(s.a, s.m, inverse);
+        double left = nrg_gram_residual(&gram, per) / fmax((double)(w->n - s.m), 1), sd = 0;
+        for (size_t p = 0; p < s.m; p++)
+            if (s.index[p] == PROMPT)
+                sd = s.scale[p] * sqrt(fmax(left, 0) * inverse[nrg_packed(p, p)]);
+        *part = limit(per[PROMPT], sd, prompt, all_s);
+        nrg_scaled_release(&s);
+    }
+    nrg_gram_release(&gram);
+    return rc;
 }
 
 static int price_all(const struct nrg_serving_fit *fit, enum nrg_serving_term term, double part,
@@ -91,8 +93,11 @@ static int price_all(const struct nrg_serving_fit *fit, enum nrg_serving_term te
 
 int nrg_serving_all_in(const struct nrg_serving_work *w, struct nrg_serving_fit *fit)
 {
-    struct part part = find_part(w, fit);
-    int rc = price_all(fit, NRG_SERVING_OUTPUT, part.output, part.sd, &fit->output_all_in);
-    return rc ? rc
-              : price_all(fit, NRG_SERVING_PROMPT, 1 - part.output, part.sd, &fit->prompt_all_in);
+    struct part part = {0};
+    int rc = find_part(w, fit, &part);
+    if (!rc)
+        rc = price_all(fit, NRG_SERVING_OUTPUT, 1 - part.prompt, part.sd, &fit->output_all_in);
+    if (!rc)
+        rc = price_all(fit, NRG_SERVING_PROMPT, part.prompt, part.sd, &fit->prompt_all_in);
+    return rc;
 }

@@ -105,10 +105,8 @@ double nrg_server_growth(const struct nrg_server_counts *counts, size_t from, si
 }
 
 /* Tokens of the output that a step made; where steps are not counted, one for each sequence. */
-static double step_tokens(const struct nrg_server_counts *counts, size_t i, double output)
+static double step_tokens(double steps, double running, double output)
 {
-    double steps = nrg_server_growth(counts, i - 1, i, NRG_SERVER_STEPS);
-    double running = counts->readings[i].value[NRG_SERVER_RUNNING];
     double tokens = steps > 0 ? output / steps : isnan(running) ? output : running;
     return fmin(tokens, output);
 }
@@ -130,7 +128,9 @@ static bool add_interval(struct nrg_serving_slot *slot, const struct nrg_server_
     if (!isnan(prompt))
         slot->amount[NRG_SERVING_PROMPT] += fmax(prompt - (isnan(cached) ? 0 : cached), 0);
     slot->amount[NRG_SERVING_IDLE] += length_s;
-    slot->output_step = fmax(slot->output_step, step_tokens(counts, i, output));
+    double steps = nrg_server_growth(counts, i - 1, i, NRG_SERVER_STEPS);
+    slot->steps += isnan(steps) ? 0 : steps;
+    slot->output_step = fmax(slot->output_step, step_tokens(steps, b->value[NRG_SERVER_RUNNING], output));
     slot->prompt_step = fmax(slot->prompt_step, isnan(prompt) ? 0 : prompt);
     double before = a->value[NRG_SERVER_RUNNING], after = b->value[NRG_SERVER_RUNNING];
     if (isnan(before) || isnan(after))

@@ -39,6 +39,8 @@
 #define LEAST_PHI  (-0.5)
 #define FLOOR      0.01 /* of the mean variance: no row is more certain than that */
 #define CONFIDENCE 0.95
+#define LONGEST_S  86400 /* of a run that one would wait for */
+#define BISECTIONS 40
 #define WIDER      4 /* over degrees of freedom: weights and memory are learnt from the rows, too */
 
 static bool has_next(const struct nrg_serving_work *w, size_t i)
@@ -278,6 +280,24 @@ static double freedom(const struct nrg_serving_work *w)
     return (double)(w->n - w->m) * (1 - w->slow * w->slow) / (1 + w->slow * w->slow);
 }
 
+/* In standard errors. */
+static double half_width(double free_rows)
+{
+    return (1 + WIDER / free_rows) * nrg_student_half(CONFIDENCE, free_rows);
+}
+
+double nrg_serving_time_for(const struct nrg_serving_fit *fit, double now, double then)
+{
+    double low = log(1e-3), high = log(LONGEST_S / fit->time_s);
+    for (int i = 0; i < BISECTIONS; i++) {
+        double middle = (low + high) / 2, longer = exp(middle);
+        double reached = now * half_width(fmax(fit->freedom * longer, 1)) / fit->half / sqrt(longer);
+        *(reached > then ? &low : &high) = middle;
+    }
+    bool found = now > then && exp(high) < 0.99 * LONGEST_S / fit->time_s;
+    return found ? exp(high) * fit->time_s : NAN;
+}
+
 static int learn(struct nrg_serving_work *w)
 {
     int rc = 0;
@@ -506,8 +526,8 @@ int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t gr
     if (!rc && !fit->why)
         rc = set_covariance(&w, fit);
     if (!rc && !fit->why) {
-        double free_rows = freedom(&w);
-        fit->half = (1 + WIDER / free_rows) * nrg_student_half(CONFIDENCE, free_rows);
+        fit->freedom = freedom(&w);
+        fit->half = half_width(fit->freedom);
         set_values(&w, value, fit);
         rc = nrg_serving_all_in(&w, fit);
         if (!rc)

@@ -47,6 +47,7 @@ struct nrg_serving_slot {
     double sequence_s2, busy_s2, both_s2;
     /* Tokens of a step, which may have been made before the slot began and are counted in it. */
     double output_step, prompt_step;
+    double steps; /* that ended in it; 0: not counted */
 };
 
 /* Joules, or joules per something, or watts. */
@@ -75,6 +76,7 @@ struct nrg_serving_fit {
     double covariance[2][NRG_SERVING_TERMS][NRG_SERVING_TERMS];
     double unbound[NRG_SERVING_TERMS]; /* its solution */
     double half;                       /* Student's factor of the intervals */
+    double freedom;                    /* rows that are as good as independent, columns apart */
     double scatter_w; /* standard deviation of what the law leaves, as power of a slot */
     double follows;   /* correlation of that with the slot before */
     const char *why;  /* nothing could be fitted: why; else NULL */
@@ -89,5 +91,12 @@ struct nrg_serving_fit {
  */
 int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t group,
                        struct nrg_serving_fit *fit);
+
+/*
+ * How long a run of the same load must be until a half width of `now` is `then`, in seconds of
+ * steady state: it shrinks as the root of time, and Student's factor with it. NAN where the load
+ * would have to last longer than anybody runs it: something else has to vary.
+ */
+double nrg_serving_time_for(const struct nrg_serving_fit *fit, double now, double then);
 
 #endif

@@ -25,6 +25,7 @@ struct nrg_serving_row {
     /* Amounts per second around its begin minus those around its end; and in wider surroundings. */
     double step[NRG_SERVING_TERMS], wide_step[NRG_SERVING_TERMS];
     struct nrg_serving_doubt own, first, last; /* common to x and z; of the outermost slots */
+    double steps;
     double output_edge2, prompt_edge2; /* variance of tokens at its edges (edges.c) */
     double sd, left;                           /* standard deviation and residual, joules */
     double power_w;                            /* as the law has it */
@@ -58,6 +59,9 @@ int nrg_serving_bound(const struct nrg_serving_fit *fit, const double amount[NRG
  * of the law that was chosen. 0 or -ENOMEM. */
 int nrg_serving_edges(const struct nrg_serving_work *w, const double *value,
                       double more[NRG_SERVING_TERMS]);
+/* The plain ratios of a steady state whose energy and counts are known. */
+struct nrg_serving;
+void nrg_serving_set_ratios(struct nrg_serving *serving);
 /* fit->output_all_in and prompt_all_in, once the prices are known. 0 or -ENOMEM. */
 int nrg_serving_all_in(const struct nrg_serving_work *w, struct nrg_serving_fit *fit);
 /* Of their sum without the bound, by the wider of the two covariances. */

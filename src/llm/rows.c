@@ -64,6 +64,7 @@ static void set_row(struct nrg_serving_row *r, const struct nrg_serving_slot *sl
         for (size_t c = 0; c < NRG_SERVING_TERMS; c++)
             r->x[c] += slots[i].amount[c];
         r->y += slots[i].energy_j;
+        r->steps += slots[i].steps;
         nrg_serving_add_doubt(&r->own, slot_doubt(&slots[i], instrument_weight(i, from, to)), 1);
     }
     r->first = slot_doubt(&slots[from], 0.5);

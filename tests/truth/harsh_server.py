@@ -31,6 +31,7 @@ class Harsh:
 
 
 PROMPT, OUTPUT, IDLE_W, HOST_W, PIECE = 0.03, 0.25, 70.0, 40.0, 512
+READ_S = 0.00008  # seconds that a token of a prompt adds to a step
 STEP_J, OTHERS_W = 0.02, 1.5  # of the host: for every step, and of other programs
 SATURATING_J, AT = 9.0, 14.0  # of a step with very many sequences, and how many are many
 
@@ -67,7 +68,7 @@ def serve(rng, h):
             if not q[0]:
                 q[1] -= 1
                 made += 1
-        step_s = (0.018 + 0.0002 * len(active) + 0.00008 * read) * rng.lognormal(0, 0.04)
+        step_s = (0.018 + 0.0002 * len(active) + READ_S * read) * rng.lognormal(0, 0.04)
         steps.append((t, t + step_s, read, made, len(active)))
         t += step_s
         over = [q for q in active if not q[1]]
@@ -114,17 +115,18 @@ def page(rng, h, steps, ends, t):
     return found | ({"llm.steps": done} if h.counts_steps else {})
 
 
-def truth(h, steps, idle):
-    """Prices, and all joules as prices of tokens: both kinds share the seconds of all time by those that they take."""
-    s = steps[steps[:, 0] > h.quiet_s + min(WARM_UP_S, 0.1 * (h.seconds - h.quiet_s))]
+def truth(h, steps, idle, asked, output):
+    """Prices, and all joules as prices of tokens: prompts have that part of all seconds that they take, the output the rest."""
+    first, end = asked[np.argmax(np.diff(output) > 0)], asked[-1]
+    begin = asked[np.argmax(asked >= first + min(WARM_UP_S, 0.1 * (end - first)))]
+    s = steps[(steps[:, 1] > begin) & (steps[:, 1] <= end)]
     made, read, tokens = s[:, 3], s[:, 2], s[:, 3].sum()
-    begin, end = s[0, 0], s[-1, 1]
-    per = np.linalg.lstsq(s[:, 3:1:-1], s[:, 1] - s[:, 0], rcond=None)[0]
-    part = per[0] * tokens / (per[0] * tokens + per[1] * read.sum())
+    part = 1 - READ_S * read.sum() / (s[:, 1] - s[:, 0]).sum()
     time_j = idle(end) - idle(begin) + (HOST_W + OTHERS_W * np.sqrt(2 / np.pi)) * (end - begin)
     own_j = step_joules(h.law, made).sum() + STEP_J * len(s)
     return {"prompt": PROMPT, "output": float((marginal(h.law, made) * made).sum() / tokens), "all_in_output": float((own_j + part * time_j) / tokens),
-            "all_in_prompt": float(PROMPT + (1 - part) * time_j / read.sum()), "all": float((own_j + time_j + PROMPT * read.sum()) / tokens)}
+            "all_in_prompt": float(PROMPT + (1 - part) * time_j / read.sum()),
+            "all": float((own_j + time_j + PROMPT * read.sum()) / tokens)}
 
 
 def write(path, seed, h=Harsh()):
@@ -141,11 +143,12 @@ def write(path, seed, h=Harsh()):
                                                  "window_ns": round(h.mean_s * 1e9), "resolution": h.step_w}, watts)])
     asked = np.arange(0.5, h.seconds - 0.3, 0.2)
     asked += rng.uniform(0, 0.01, len(asked))
+    counts = page(rng, h, steps, ends, asked)
     r.samples("llm", "llm", 0.2, stamp(asked),
               [({"name": name, "quantity": "count", "kind": "gauge" if name == "llm.running" else "counter", "unit": "",
-                 "update_ns": 200_000_000, "source": "http://127.0.0.1:8000"}, values) for name, values in page(rng, h, steps, ends, asked).items()])
+                 "update_ns": 200_000_000, "source": "http://127.0.0.1:8000"}, values) for name, values in counts.items()])
     r.insert("event", (1, BEGIN_NS, "server", "llm", "vLLM"))
     r.meta(nrg_version="truth", command_line="vllm serve", begin_ns=BEGIN_NS)
     r.insert("run", (1, "run", int(stamp(0.2)), int(stamp(h.seconds - 0.2)), 0))
     r.close()
-    return truth(h, steps, idle)
+    return truth(h, steps, idle, asked, counts["llm.output_tokens"])
