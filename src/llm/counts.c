@@ -130,7 +130,8 @@ static bool add_interval(struct nrg_serving_slot *slot, const struct nrg_server_
     slot->amount[NRG_SERVING_IDLE] += length_s;
     double steps = nrg_server_growth(counts, i - 1, i, NRG_SERVER_STEPS);
     slot->steps += isnan(steps) ? 0 : steps;
-    slot->output_step = fmax(slot->output_step, step_tokens(steps, b->value[NRG_SERVER_RUNNING], output));
+    slot->output_step =
+        fmax(slot->output_step, step_tokens(steps, b->value[NRG_SERVER_RUNNING], output));
     slot->prompt_step = fmax(slot->prompt_step, isnan(prompt) ? 0 : prompt);
     double before = a->value[NRG_SERVER_RUNNING], after = b->value[NRG_SERVER_RUNNING];
     if (isnan(before) || isnan(after))

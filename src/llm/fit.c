@@ -291,7 +291,8 @@ double nrg_serving_time_for(const struct nrg_serving_fit *fit, double now, doubl
     double low = log(1e-3), high = log(LONGEST_S / fit->time_s);
     for (int i = 0; i < BISECTIONS; i++) {
         double middle = (low + high) / 2, longer = exp(middle);
-        double reached = now * half_width(fmax(fit->freedom * longer, 1)) / fit->half / sqrt(longer);
+        double reached =
+            now * half_width(fmax(fit->freedom * longer, 1)) / fit->half / sqrt(longer);
         *(reached > then ? &low : &high) = middle;
     }
     bool found = now > then && exp(high) < 0.99 * LONGEST_S / fit->time_s;
@@ -450,11 +451,16 @@ static int set_interval(const struct nrg_serving_fit *fit, const double amount[N
                         const double edges[NRG_SERVING_TERMS], double most,
                         struct nrg_serving_value *v)
 {
-    double more = 0;
+    double more = 0, unbound = 0;
     int rc = nrg_serving_bound(fit, amount, v);
-    for (size_t c = 0; c < NRG_SERVING_TERMS; c++)
+    for (size_t c = 0; c < NRG_SERVING_TERMS; c++) {
         more += amount[c] * edges[c];
+        unbound += amount[c] * fit->unbound[c];
+    }
     v->low = fmax(v->low - fabs(more), 0);
+    /* Below 0 no price is: the law is wrong there, and the noise is still its doubt. */
+    if (unbound < 0)
+        v->high = fmax(v->high, fit->half * sqrt(nrg_serving_variance(fit, amount)));
     v->high = fmin(v->high + fabs(more), fmax(v->value, most));
     return rc;
 }
@@ -471,9 +477,6 @@ static int set_intervals(const struct nrg_serving_work *w, const double *value,
         if (isnan(p->per.value))
             continue;
         rc = set_interval(fit, one, edges, fit->rows_j / p->amount, &p->per);
-        /* Below 0 no price is: the law is wrong there, and the noise is still its doubt. */
-        if (fit->unbound[c] < 0)
-            p->per.high = fmax(p->per.high, fit->half * sqrt(nrg_serving_variance(fit, one)));
         p->resolved = p->per.high - p->per.low <= p->per.value;
     }
     double output = fit->price[NRG_SERVING_OUTPUT].amount;

@@ -27,8 +27,8 @@ struct nrg_serving_row {
     struct nrg_serving_doubt own, first, last; /* common to x and z; of the outermost slots */
     double steps;
     double output_edge2, prompt_edge2; /* variance of tokens at its edges (edges.c) */
-    double sd, left;                           /* standard deviation and residual, joules */
-    double power_w;                            /* as the law has it */
+    double sd, left;                   /* standard deviation and residual, joules */
+    double power_w;                    /* as the law has it */
     double white[NRG_SERVING_COLUMNS], white_z[NRG_SERVING_COLUMNS], white_y, white_left;
     bool follows; /* begins where the one before ends */
 };

@@ -21,9 +21,8 @@ static struct nrg_serving_value divide(const struct nrg_serving_domain *all, dou
 {
     if (!(amount > 0) || !(all->energy_j > 0))
         return (struct nrg_serving_value){NAN, NAN, NAN};
-    return (struct nrg_serving_value){
-        all->energy_j / amount, all->low_j / (amount + off),
-        amount > off ? all->high_j / (amount - off) : INFINITY};
+    return (struct nrg_serving_value){all->energy_j / amount, all->low_j / (amount + off),
+                                      amount > off ? all->high_j / (amount - off) : INFINITY};
 }
 
 void nrg_serving_set_ratios(struct nrg_serving *s)
@@ -32,8 +31,7 @@ void nrg_serving_set_ratios(struct nrg_serving *s)
     double late = length_s > 0 ? fmin((s->slot_s + s->lump_s) / length_s, 1) : 1;
     double sequences = isnan(s->running) ? 1 : s->running;
     s->per_output = divide(&s->total, s->output_tokens, late * s->output_tokens);
-    s->per_request =
-        divide(&s->total, s->requests, CONFIDENT * sqrt(2 * sequences / UNIFORM));
+    s->per_request = divide(&s->total, s->requests, CONFIDENT * sqrt(2 * sequences / UNIFORM));
     const struct nrg_serving_value *v = &s->per_output;
     s->output_per_j = (struct nrg_serving_value){1 / v->value, 1 / v->high, 1 / v->low};
 }

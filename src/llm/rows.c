@@ -7,7 +7,7 @@
 #include <math.h>
 
 #define UNIFORM 12.0 /* variance of what is uniform between 0 and 1: one over this */
-#define REACH 2 /* slots beside an edge that have a part in its instruments */
+#define REACH   2    /* slots beside an edge that have a part in its instruments */
 
 /* Mean of the amounts of slots from..to-1 with one more at either end, and with one less. */
 static double instrument_weight(size_t i, size_t from, size_t to)

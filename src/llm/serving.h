@@ -15,8 +15,8 @@
 
 struct nrg_serving_domain {
     char name[48];
-    double late_s;      /* how late its sensor is against the server's counts */
-    double energy_j;    /* of the steady state */
+    double late_s;   /* how late its sensor is against the server's counts */
+    double energy_j; /* of the steady state */
     double low_j, high_j;
     double least, most; /* the sensor's own band: factors of every figure */
     struct nrg_serving_fit fit;

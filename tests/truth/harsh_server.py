@@ -30,6 +30,11 @@ class Harsh:
     counts_steps: bool = True  # the page has vllm:iteration_tokens_total_count
 
 
+# What serving_bars --harsh tries: 8 clients that never wait, 150 s, unless it says otherwise.
+SERVERS = {"as it is": {}, "45 s": {"seconds": 45}, "1 client": {"clients": 1}, "32 clients": {"clients": 32}, "power that saturates": {"law": "saturating"},
+           "saturating, 32": {"law": "saturating", "clients": 32}, "a gauge of 1 s, in W": {"mean_s": 1.0, "step_w": 1.0}, "no count of steps": {"counts_steps": False},
+           "20 s of silence first": {"quiet_s": 20.0}, "2 to 8 clients": {"levels": (2, 8, 4, 8)}, "pauses of 3 s": {"think_s": 3.0}}
+
 PROMPT, OUTPUT, IDLE_W, HOST_W, PIECE = 0.03, 0.25, 70.0, 40.0, 512
 READ_S = 0.00008  # seconds that a token of a prompt adds to a step
 STEP_J, OTHERS_W = 0.02, 1.5  # of the host: for every step, and of other programs

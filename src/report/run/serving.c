@@ -23,9 +23,9 @@ static const struct {
     {NRG_SERVING_IDLE, "idle_w", "idle, with the model", "seconds of the steady state, always",
      true},
 };
-#define TERMS (sizeof terms / sizeof *terms)
-#define FAIR 0.05 /* half widths that people ask for */
-#define GOOD 0.01
+#define TERMS  (sizeof terms / sizeof *terms)
+#define FAIR   0.05 /* half widths that people ask for */
+#define GOOD   0.01
 #define UNTOLD 0.5 /* half widths beyond that are those of prices that are not resolved */
 static const char with_time_per[] =
     "tokens of the output; with the seconds of sequences that there are per token";
