@@ -426,10 +426,7 @@ static void set_values(const struct nrg_serving_work *w, const double *value,
     double square = 0;
     for (size_t i = 0; i < w->n; i++) {
         const struct nrg_serving_row *r = &w->rows[i];
-        fit->rows_j += r->y;
         square += r->left * r->left / (r->length_s * r->length_s);
-        for (size_t c = 0; c < NRG_SERVING_TERMS; c++)
-            fit->price[c].amount += r->x[c];
     }
     fit->scatter_w = sqrt(square / (double)w->n);
     fit->follows = w->phi;
@@ -476,7 +473,7 @@ static int set_intervals(const struct nrg_serving_work *w, const double *value,
         one[c] = 1;
         if (isnan(p->per.value))
             continue;
-        rc = set_interval(fit, one, edges, fit->rows_j / p->amount, &p->per);
+        rc = set_interval(fit, one, edges, fit->energy_j / p->amount, &p->per);
         p->resolved = p->per.high - p->per.low <= p->per.value;
     }
     double output = fit->price[NRG_SERVING_OUTPUT].amount;
@@ -485,7 +482,7 @@ static int set_intervals(const struct nrg_serving_work *w, const double *value,
         [NRG_SERVING_SEQUENCE] = fit->price[NRG_SERVING_SEQUENCE].amount / output,
     };
     if (!rc && output > 0)
-        rc = set_interval(fit, with_time, edges, fit->rows_j / output, &fit->output_with_time);
+        rc = set_interval(fit, with_time, edges, fit->energy_j / output, &fit->output_with_time);
     return rc;
 }
 
@@ -501,6 +498,17 @@ static const char *check(const struct nrg_serving_slot *slots, size_t n)
     return NULL;
 }
 
+static void add_slots(struct nrg_serving_fit *fit, const struct nrg_serving_slot *slots, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        fit->energy_j += slots[i].energy_j;
+        fit->time_s += (double)(slots[i].end_ns - slots[i].begin_ns) / 1e9;
+        for (size_t c = 0; c < NRG_SERVING_TERMS; c++)
+            fit->price[c].amount += slots[i].amount[c];
+    }
+    fit->price[NRG_SERVING_IDLE].amount = fit->time_s;
+}
+
 int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t group,
                        struct nrg_serving_fit *fit)
 {
@@ -508,10 +516,7 @@ int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t gr
     struct nrg_serving_work w = {0};
     double value[NRG_SERVING_COLUMNS] = {0};
     *fit = (struct nrg_serving_fit){.slots = n, .why = check(slots, n)};
-    for (size_t i = 0; i < n; i++) {
-        fit->energy_j += slots[i].energy_j;
-        fit->time_s += (double)(slots[i].end_ns - slots[i].begin_ns) / 1e9;
-    }
+    add_slots(fit, slots, n);
     if (fit->why)
         return 0;
     w.rows = nrg_arena_array(&memory, n, sizeof *w.rows);

@@ -66,7 +66,6 @@ struct nrg_serving_price {
 struct nrg_serving_fit {
     size_t slots, rows;
     double energy_j, time_s; /* of the slots */
-    double rows_j;           /* of the rows, whose amounts the prices have */
     struct nrg_serving_price price[NRG_SERVING_TERMS];
     /* A token of the output and the seconds of sequences that there are per token. */
     struct nrg_serving_value output_with_time;

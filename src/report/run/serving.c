@@ -42,7 +42,7 @@ static struct nrg_shown show(double value, bool power)
 
 static double share(const struct nrg_serving_domain *d, enum nrg_serving_term term)
 {
-    return d->fit.rows_j > 0 ? d->fit.price[term].energy_j / d->fit.rows_j : NAN;
+    return d->fit.energy_j > 0 ? d->fit.price[term].energy_j / d->fit.energy_j : NAN;
 }
 
 /* Never both: what other terms explain wholly has no price of its own. */
@@ -69,18 +69,24 @@ static void print_term(const struct nrg_serving *s, size_t i, FILE *out)
             more);
 }
 
+static bool is_resolved(struct nrg_serving_value v)
+{
+    return v.high - v.low <= v.value;
+}
+
 /* A token with other things: of all joules it has the part that its tokens and these have. */
 static void print_with(const char *title, const struct nrg_serving *s, enum nrg_serving_term tokens,
                        struct nrg_serving_value v, FILE *out)
 {
     double least = s->estimated ? 1 : s->total.least, most = s->estimated ? 1 : s->total.most;
-    double part = v.value * s->total.fit.price[tokens].amount / s->total.fit.rows_j;
+    double part = v.value * s->total.fit.price[tokens].amount / s->total.fit.energy_j;
     char percent[16];
     if (!s->total.fit.price[tokens].used || isnan(v.value))
         return;
     snprintf(percent, sizeof percent, "%.1f %%", 100 * part);
-    fprintf(out, "%-20s %12s %8s  %s\n", title, nrg_show_energy(v.value).text, percent,
-            nrg_show_interval(v.low * least, v.high * most).text);
+    fprintf(out, "%-20s %12s %8s  %s%s\n", title, nrg_show_energy(v.value).text, percent,
+            nrg_show_interval(v.low * least, v.high * most).text,
+            is_resolved(v) ? "" : "   not resolved");
 }
 
 static void print_domains(const struct nrg_serving *s, const struct nrg_text_style *st, FILE *out)
@@ -137,18 +143,22 @@ static double half_part(struct nrg_serving_value v)
     return v.value > 0 && v.high > v.low ? (v.high - v.low) / 2 / v.value : 0;
 }
 
-/* Length of a run of the same load, warm-up included; NAN: no length is known to do. */
-static double time_for(const struct nrg_serving *s, struct nrg_serving_value v, double then)
+/* Length of a run of the same load, warm-up included; NAN: none does, because the price is not told
+ * from others, or because the sensor itself is not as good. */
+static double time_for(const struct nrg_serving *s, const struct nrg_serving_domain *d,
+                       struct nrg_serving_value v, double then)
 {
-    double now = half_part(v);
-    return now > UNTOLD ? NAN : nrg_serving_time_for(&s->total.fit, now, then) + s->warm_up_s;
+    double now = half_part(v), band = s->estimated ? 0 : (d->most - d->least) / 2;
+    bool never = now > UNTOLD || then <= band;
+    return never ? NAN : nrg_serving_time_for(&d->fit, now, then - band) + s->warm_up_s;
 }
 
 /* How well a figure is known, and how long the run would have to be for the next step. */
 static void print_outlook(const char *what, const struct nrg_serving *s, struct nrg_serving_value v,
                           FILE *out)
 {
-    double now = half_part(v), then = now > FAIR ? FAIR : GOOD, for_s = time_for(s, v, then);
+    double now = half_part(v), then = now > FAIR ? FAIR : GOOD;
+    double for_s = time_for(s, &s->total, v, then);
     if (!(now > 0))
         return;
     fprintf(out, "%s is known to ±%.*f %%", what, now < UNTOLD / 5 ? 1 : 0, 100 * now);
@@ -216,21 +226,23 @@ static json_t *value_json(struct nrg_serving_value v, const struct nrg_serving *
     json_t *o = json_object();
     double least = s->estimated ? 1 : d->least, most = s->estimated ? 1 : d->most;
     NRG_JSON_REALS(o, {"value", v.value}, {"low", v.low * least}, {"high", v.high * most},
-                   {"s_for_5_percent", time_for(s, v, FAIR)},
-                   {"s_for_1_percent", time_for(s, v, GOOD)});
+                   {"s_for_5_percent", time_for(s, d, v, FAIR)},
+                   {"s_for_1_percent", time_for(s, d, v, GOOD)});
     if (s->estimated)
         NRG_JSON_REALS(o, {"low_with_scale", v.low * s->total.least},
                        {"high_with_scale", v.high * s->total.most});
     return o;
 }
 
-static void add_all_in(json_t *o, const char *key, const struct nrg_serving *s,
-                       const struct nrg_serving_domain *d, struct nrg_serving_value v,
-                       const char *per)
+/* A token with other things. */
+static void add_with(json_t *o, const char *key, const struct nrg_serving *s,
+                     const struct nrg_serving_domain *d, struct nrg_serving_value v,
+                     const char *per)
 {
     if (d->fit.why || isnan(v.value))
         return;
     json_t *price = value_json(v, s, d);
+    json_object_set_new(price, "resolved", json_boolean(is_resolved(v)));
     nrg_json_text(price, "per", per);
     json_object_set_new(o, key, price);
 }
@@ -249,13 +261,10 @@ static void add_prices(json_t *o, const struct nrg_serving *s, const struct nrg_
         nrg_json_text(price, "per", terms[i].per);
         json_object_set_new(o, terms[i].key, price);
     }
-    if (!d->fit.why && d->fit.price[NRG_SERVING_OUTPUT].used) {
-        json_t *price = value_json(d->fit.output_with_time, s, d);
-        nrg_json_text(price, "per", with_time_per);
-        json_object_set_new(o, "j_per_output_token_with_time", price);
-    }
-    add_all_in(o, "all_in_j_per_output_token", s, d, d->fit.output_all_in, all_in_output_per);
-    add_all_in(o, "all_in_j_per_input_token", s, d, d->fit.prompt_all_in, all_in_prompt_per);
+    if (d->fit.price[NRG_SERVING_OUTPUT].used)
+        add_with(o, "j_per_output_token_with_time", s, d, d->fit.output_with_time, with_time_per);
+    add_with(o, "all_in_j_per_output_token", s, d, d->fit.output_all_in, all_in_output_per);
+    add_with(o, "all_in_j_per_input_token", s, d, d->fit.prompt_all_in, all_in_prompt_per);
     NRG_JSON_REALS(o, {"energy_j", d->energy_j}, {"energy_low_j", d->low_j},
                    {"energy_high_j", d->high_j}, {"late_s", d->late_s});
 }
@@ -274,9 +283,9 @@ static void add_ratio(json_t *o, const char *key, struct nrg_serving_value v, do
 static void add_idle_share(json_t *o, const struct nrg_serving_fit *fit)
 {
     const struct nrg_serving_price *p = &fit->price[NRG_SERVING_IDLE];
-    if (fit->why || !(fit->rows_j > 0) || isnan(p->per.value))
+    if (fit->why || !(fit->energy_j > 0) || isnan(p->per.value))
         return;
-    double all = p->amount / fit->rows_j;
+    double all = p->amount / fit->energy_j;
     json_t *idle = json_object();
     NRG_JSON_REALS(idle, {"value", p->per.value * all}, {"low", p->per.low * all},
                    {"high", fmin(p->per.high * all, 1)});
