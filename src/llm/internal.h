@@ -51,6 +51,13 @@ void nrg_serving_set_rows(struct nrg_serving_work *w, const struct nrg_serving_s
 void nrg_serving_set_late(struct nrg_serving_work *w);
 void nrg_serving_add_doubt(struct nrg_serving_doubt *sum, struct nrg_serving_doubt more, double by);
 
+/* Standard deviation of each row, from residuals. 0 or -ENOMEM. */
+int nrg_serving_learn_variance(struct nrg_serving_work *w);
+/* w->phi and slow; as they were where there are too few rows. */
+void nrg_serving_learn_phi(struct nrg_serving_work *w);
+/* How many rows are as good as independent, columns apart. */
+double nrg_serving_freedom(const struct nrg_serving_work *w);
+
 /* What these amounts cost, with the ends of the interval of laws without a negative price; fit has
  * the solution, its covariance and the values. 0 or -ENOMEM. */
 int nrg_serving_bound(const struct nrg_serving_fit *fit, const double amount[NRG_SERVING_TERMS],
