@@ -23,17 +23,16 @@ struct part {
 enum { OUTPUT, PROMPT, STEPS, COLUMNS };
 
 /* Seconds in which something runs, where the server says so. */
-static double seconds(const struct nrg_serving_fit *fit, const double *x)
+static enum nrg_serving_term seconds(const struct nrg_serving_fit *fit)
 {
-    bool known = fit->price[NRG_SERVING_BUSY].amount > 0;
-    return x[known ? NRG_SERVING_BUSY : NRG_SERVING_IDLE];
+    return fit->price[NRG_SERVING_BUSY].amount > 0 ? NRG_SERVING_BUSY : NRG_SERVING_IDLE;
 }
 
 /* Part and deviation from seconds per token of a prompt. */
-static struct part limit(double per, double sd, double prompt, double all_s)
+static struct part of_all(const struct nrg_serving_fit *fit, double per, double sd)
 {
-    double part = all_s > 0 ? per * prompt / all_s : 0;
-    return (struct part){fmin(fmax(part, 0), 1), all_s > 0 ? sd * prompt / all_s : 0};
+    double prompts = fit->price[NRG_SERVING_PROMPT].amount, all_s = fit->price[seconds(fit)].amount;
+    return (struct part){fmin(fmax(per * prompts / all_s, 0), 1), sd * prompts / all_s};
 }
 
 static int find_part(const struct nrg_serving_work *w, const struct nrg_serving_fit *fit,
@@ -41,14 +40,12 @@ static int find_part(const struct nrg_serving_work *w, const struct nrg_serving_
 {
     struct nrg_gram gram = {0};
     struct nrg_scaled s;
-    double prompt = 0, all_s = 0, per[COLUMNS] = {0}, inverse[COLUMNS * (COLUMNS + 1) / 2];
+    double per[COLUMNS] = {0}, inverse[COLUMNS * (COLUMNS + 1) / 2];
     int rc = nrg_gram_grow(&gram, COLUMNS);
     for (size_t i = 0; !rc && i < w->n; i++) {
         const struct nrg_serving_row *r = &w->rows[i];
         double x[COLUMNS] = {r->x[NRG_SERVING_OUTPUT], r->x[NRG_SERVING_PROMPT], r->steps};
-        nrg_gram_add(&gram, x, NULL, 0, seconds(fit, r->x), 1);
-        prompt += x[PROMPT];
-        all_s += seconds(fit, r->x);
+        nrg_gram_add(&gram, x, NULL, 0, r->x[seconds(fit)], 1);
     }
     if (!rc)
         rc = nrg_scaled_init(&s, &gram, NULL, 0);
@@ -62,7 +59,7 @@ static int find_part(const struct nrg_serving_work *w, const struct nrg_serving_
         for (size_t p = 0; p < s.m; p++)
             if (s.index[p] == PROMPT)
                 sd = s.scale[p] * sqrt(fmax(left, 0) * inverse[nrg_packed(p, p)]);
-        *part = limit(per[PROMPT], sd, prompt, all_s);
+        *part = of_all(fit, per[PROMPT], sd);
         nrg_scaled_release(&s);
     }
     nrg_gram_release(&gram);
