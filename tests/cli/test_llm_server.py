@@ -151,7 +151,7 @@ class Families(LlmCase):
         server, least = self.serve(page_of("vLLM")), []
         for update in ("1ms", "1s"):
             machine = self.write("slow.txt", f"domain package-0\n  power 30\n  update {update}\n")
-            found = re.search(r"all its time take about (\d+) s of requests for ±3 %; a token's own price about (\d+) min", self.measure(
+            found = re.search(r"all its time take about (\d+) s of requests for ±3 %; a token's own price at least (\d+) min", self.measure(
                 server.url, sensor="simulate:" + machine)[1])
             self.assertTrue(found)
             least.append(int(found[1]))

@@ -53,7 +53,7 @@ static void print_server(const struct nrg_probe *sensors, FILE *out)
     double row_s = nrg_serving_row_s(slowest_update_ns(sensors));
     fprintf(out,
             "nrg: joules per token with all its time take about %.0f s of requests for ±3 %%; a "
-            "token's own price about %.0f min for ±4 %%, if the load varies\n",
+            "token's own price at least %.0f min for ±4 %%, and a load that varies\n",
             ceil(KNOWN_ROWS * row_s / 10) * 10, ceil(PRICED_ROWS * row_s / 60));
 }
 
