@@ -104,6 +104,13 @@ double nrg_server_growth(const struct nrg_server_counts *counts, size_t from, si
     return growth >= 0 ? growth : NAN;
 }
 
+/* Tokens of the output that a step made; where steps are not counted, one for each sequence. */
+static double step_tokens(double steps, double running, double output)
+{
+    double tokens = steps > 0 ? output / steps : isnan(running) ? output : running;
+    return fmin(tokens, output);
+}
+
 /* Adds what lies between two readings next to each other. False: a count went back. */
 static bool add_interval(struct nrg_serving_slot *slot, const struct nrg_server_counts *counts,
                          size_t i)
@@ -121,6 +128,11 @@ static bool add_interval(struct nrg_serving_slot *slot, const struct nrg_server_
     if (!isnan(prompt))
         slot->amount[NRG_SERVING_PROMPT] += fmax(prompt - (isnan(cached) ? 0 : cached), 0);
     slot->amount[NRG_SERVING_IDLE] += length_s;
+    double steps = nrg_server_growth(counts, i - 1, i, NRG_SERVER_STEPS);
+    slot->steps += isnan(steps) ? 0 : steps;
+    slot->output_step =
+        fmax(slot->output_step, step_tokens(steps, b->value[NRG_SERVER_RUNNING], output));
+    slot->prompt_step = fmax(slot->prompt_step, isnan(prompt) ? 0 : prompt);
     double before = a->value[NRG_SERVER_RUNNING], after = b->value[NRG_SERVER_RUNNING];
     if (isnan(before) || isnan(after))
         return true;

@@ -35,16 +35,10 @@
 
 #define ROUNDS     5
 #define LEAST_PART 1e-6 /* of a column's squares that no other explains, to be told from them */
-#define MOST_PHI   0.95
-#define LEAST_PHI  (-0.5)
-#define FLOOR      0.01 /* of the mean variance: no row is more certain than that */
 #define CONFIDENCE 0.95
+#define LONGEST_S  86400 /* of a run that one would wait for */
+#define BISECTIONS 40
 #define WIDER      4 /* over degrees of freedom: weights and memory are learnt from the rows, too */
-
-static bool has_next(const struct nrg_serving_work *w, size_t i)
-{
-    return i + 1 < w->n && w->rows[i + 1].follows;
-}
 
 static void whiten_row(const struct nrg_serving_work *w, size_t i)
 {
@@ -170,112 +164,23 @@ static void set_left(struct nrg_serving_work *w)
     w->mean_square = w->n > w->m ? sum / (double)(w->n - w->m) : 0;
 }
 
-/* Variance per second that rows have in common with those that are so many before. */
-static double common_variance(const struct nrg_serving_work *w, size_t apart)
+/* In standard errors. */
+static double half_width(double free_rows)
 {
-    double sum = 0;
-    size_t pairs = 0, run = 0; /* rows before this one without a gap */
-    for (size_t i = 0; i < w->n; i++) {
-        const struct nrg_serving_row *r = &w->rows[i];
-        run = r->follows ? run + 1 : 0;
-        if (run < apart)
-            continue;
-        sum += r->left * r[-(ptrdiff_t)apart].left / r->length_s;
-        pairs++;
+    return (1 + WIDER / free_rows) * nrg_student_half(CONFIDENCE, free_rows);
+}
+
+double nrg_serving_time_for(const struct nrg_serving_fit *fit, double now, double then)
+{
+    double low = log(1e-3), high = log(LONGEST_S / fit->time_s);
+    for (int i = 0; i < BISECTIONS; i++) {
+        double middle = (low + high) / 2, longer = exp(middle);
+        double reached =
+            now * half_width(fmax(fit->freedom * longer, 1)) / fit->half / sqrt(longer);
+        *(reached > then ? &low : &high) = middle;
     }
-    return pairs ? sum / (double)pairs : 0;
-}
-
-/*
- * What drifts, drifts at any power, as far as is known: the few rows of a baseline can't tell that
- * they drift less, because their own mean is fitted to them.
- */
-static double drifting_variance(const struct nrg_serving_work *w)
-{
-    return fmax(fmax(common_variance(w, 1), common_variance(w, 2)), 0);
-}
-
-/*
- * Variance per second of a row: a constant, a part that grows with power, and one of uncertain
- * edges, which grows with the steps of power there; not less than what drifts.
- */
-static int learn_variance(struct nrg_serving_work *w)
-{
-    enum { PARTS = 3 };
-    struct nrg_gram gram = {0};
-    double v[PARTS] = {0}, mean = 0, least = drifting_variance(w);
-    int rc = nrg_gram_grow(&gram, PARTS);
-    for (int turn = 0; !rc && turn < 2; turn++) {
-        for (size_t i = 0; i < w->n; i++) {
-            struct nrg_serving_row *r = &w->rows[i];
-            double before = r->follows ? r->power_w - w->rows[i - 1].power_w : 0;
-            double after = has_next(w, i) ? w->rows[i + 1].power_w - r->power_w : 0;
-            double x[PARTS] = {1, r->power_w * r->power_w,
-                               (before * before + after * after) / r->length_s};
-            double square = r->left * r->left / r->length_s;
-            if (!turn) {
-                /* Squares scatter as much as they are large. */
-                double now = r->sd * r->sd / r->length_s;
-                nrg_gram_add(&gram, x, NULL, 0, square, 1 / (now * now));
-                mean += square / (double)w->n;
-            } else {
-                double variance = v[0] * x[0] + v[1] * x[1] + v[2] * x[2];
-                r->sd = sqrt(fmax(variance, fmax(least, FLOOR * mean)) * r->length_s);
-            }
-        }
-        if (!turn && mean > 0)
-            rc = nrg_gram_nonnegative(&gram, NULL, 0, 0, NRG_RIDGE, v);
-        if (!(mean > 0))
-            break; /* the law fits to the last digit */
-    }
-    nrg_gram_release(&gram);
-    return rc;
-}
-
-/* Correlation of residuals that are so many rows apart; NAN where there are too few. */
-static double correlation(const struct nrg_serving_work *w, size_t apart)
-{
-    double both = 0, own = 0;
-    size_t pairs = 0, run = 0; /* rows before this one without a gap */
-    for (size_t i = 0; i < w->n; i++) {
-        const struct nrg_serving_row *r = &w->rows[i];
-        run = r->follows ? run + 1 : 0;
-        own += r->left / r->sd * r->left / r->sd;
-        if (run < apart)
-            continue;
-        both += r->left / r->sd * r[-(ptrdiff_t)apart].left / r[-(ptrdiff_t)apart].sd;
-        pairs++;
-    }
-    bool few = pairs < NRG_SERVING_LEAST_ROWS || !(own > 0);
-    return few ? NAN : both / own * (double)w->n / (double)pairs;
-}
-
-/* Fitted columns take some of the correlation with them; about so much is given back. */
-static double given_back(const struct nrg_serving_work *w, double phi)
-{
-    phi += ((double)w->m / 2 + 3 * phi) / (double)w->n;
-    return fmin(fmax(phi, LEAST_PHI), MOST_PHI);
-}
-
-/*
- * What is slow is partly hidden from neighbours by what each row has for itself, such as tokens at
- * the wrong side of its edge, and less so from the next but one: the root of their correlation is
- * that of neighbours where there is nothing else. It says how many rows are as good as independent;
- * for the rows themselves the middle of both is best.
- */
-static void learn_phi(struct nrg_serving_work *w)
-{
-    double one = correlation(w, 1), two = correlation(w, 2);
-    if (isnan(one))
-        return;
-    double slow = two > 0 ? fmax(one, sqrt(two)) : one;
-    w->phi = given_back(w, (one + slow) / 2);
-    w->slow = given_back(w, slow);
-}
-
-static double freedom(const struct nrg_serving_work *w)
-{
-    return (double)(w->n - w->m) * (1 - w->slow * w->slow) / (1 + w->slow * w->slow);
+    bool found = now > then && exp(high) < 0.99 * LONGEST_S / fit->time_s;
+    return found ? exp(high) * fit->time_s : NAN;
 }
 
 static int learn(struct nrg_serving_work *w)
@@ -291,8 +196,8 @@ static int learn(struct nrg_serving_work *w)
         if (round + 1 == ROUNDS)
             break;
         nrg_serving_set_late(w);
-        rc = learn_variance(w);
-        learn_phi(w);
+        rc = nrg_serving_learn_variance(w);
+        nrg_serving_learn_phi(w);
     }
     return rc;
 }
@@ -406,8 +311,6 @@ static void set_values(const struct nrg_serving_work *w, const double *value,
     for (size_t i = 0; i < w->n; i++) {
         const struct nrg_serving_row *r = &w->rows[i];
         square += r->left * r->left / (r->length_s * r->length_s);
-        for (size_t c = 0; c < NRG_SERVING_TERMS; c++)
-            fit->price[c].amount += r->x[c];
     }
     fit->scatter_w = sqrt(square / (double)w->n);
     fit->follows = w->phi;
@@ -424,19 +327,37 @@ static void set_values(const struct nrg_serving_work *w, const double *value,
     }
 }
 
-static int set_intervals(struct nrg_serving_fit *fit)
+/* The interval of what these amounts cost together; none costs more than all joules do. */
+static int set_interval(const struct nrg_serving_fit *fit, const double amount[NRG_SERVING_TERMS],
+                        const double edges[NRG_SERVING_TERMS], double most,
+                        struct nrg_serving_value *v)
 {
-    int rc = 0;
+    double more = 0, unbound = 0;
+    int rc = nrg_serving_bound(fit, amount, v);
+    for (size_t c = 0; c < NRG_SERVING_TERMS; c++) {
+        more += amount[c] * edges[c];
+        unbound += amount[c] * fit->unbound[c];
+    }
+    v->low = fmax(v->low - fabs(more), 0);
+    /* Below 0 no price is: the law is wrong there, and the noise is still its doubt. */
+    if (unbound < 0)
+        v->high = fmax(v->high, fit->half * sqrt(nrg_serving_variance(fit, amount)));
+    v->high = fmin(v->high + fabs(more), fmax(v->value, most));
+    return rc;
+}
+
+static int set_intervals(const struct nrg_serving_work *w, const double *value,
+                         struct nrg_serving_fit *fit)
+{
+    double edges[NRG_SERVING_TERMS];
+    int rc = nrg_serving_edges(w, value, edges);
     for (size_t c = 0; !rc && c < NRG_SERVING_TERMS; c++) {
         struct nrg_serving_price *p = &fit->price[c];
         double one[NRG_SERVING_TERMS] = {[NRG_SERVING_IDLE] = 0};
         one[c] = 1;
         if (isnan(p->per.value))
             continue;
-        rc = nrg_serving_bound(fit, one, &p->per);
-        /* Below 0 no price is: the law is wrong there, and the noise is still its doubt. */
-        if (fit->unbound[c] < 0)
-            p->per.high = fmax(p->per.high, fit->half * sqrt(nrg_serving_variance(fit, one)));
+        rc = set_interval(fit, one, edges, fit->energy_j / p->amount, &p->per);
         p->resolved = p->per.high - p->per.low <= p->per.value;
     }
     double output = fit->price[NRG_SERVING_OUTPUT].amount;
@@ -445,7 +366,7 @@ static int set_intervals(struct nrg_serving_fit *fit)
         [NRG_SERVING_SEQUENCE] = fit->price[NRG_SERVING_SEQUENCE].amount / output,
     };
     if (!rc && output > 0)
-        rc = nrg_serving_bound(fit, with_time, &fit->output_with_time);
+        rc = set_interval(fit, with_time, edges, fit->energy_j / output, &fit->output_with_time);
     return rc;
 }
 
@@ -461,6 +382,17 @@ static const char *check(const struct nrg_serving_slot *slots, size_t n)
     return NULL;
 }
 
+static void add_slots(struct nrg_serving_fit *fit, const struct nrg_serving_slot *slots, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        fit->energy_j += slots[i].energy_j;
+        fit->time_s += (double)(slots[i].end_ns - slots[i].begin_ns) / 1e9;
+        for (size_t c = 0; c < NRG_SERVING_TERMS; c++)
+            fit->price[c].amount += slots[i].amount[c];
+    }
+    fit->price[NRG_SERVING_IDLE].amount = fit->time_s;
+}
+
 int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t group,
                        struct nrg_serving_fit *fit)
 {
@@ -468,10 +400,7 @@ int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t gr
     struct nrg_serving_work w = {0};
     double value[NRG_SERVING_COLUMNS] = {0};
     *fit = (struct nrg_serving_fit){.slots = n, .why = check(slots, n)};
-    for (size_t i = 0; i < n; i++) {
-        fit->energy_j += slots[i].energy_j;
-        fit->time_s += (double)(slots[i].end_ns - slots[i].begin_ns) / 1e9;
-    }
+    add_slots(fit, slots, n);
     if (fit->why)
         return 0;
     w.rows = nrg_arena_array(&memory, n, sizeof *w.rows);
@@ -489,10 +418,12 @@ int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t gr
     if (!rc && !fit->why)
         rc = set_covariance(&w, fit);
     if (!rc && !fit->why) {
-        double free_rows = freedom(&w);
-        fit->half = (1 + WIDER / free_rows) * nrg_student_half(CONFIDENCE, free_rows);
+        fit->freedom = nrg_serving_freedom(&w);
+        fit->half = half_width(fit->freedom);
         set_values(&w, value, fit);
-        rc = set_intervals(fit);
+        rc = nrg_serving_all_in(&w, fit);
+        if (!rc)
+            rc = set_intervals(&w, value, fit);
     }
     nrg_gram_release(&w.gram);
     nrg_arena_release(&memory);

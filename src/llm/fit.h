@@ -15,7 +15,9 @@
  * counts by less than a slot. Amounts that always go together, such as tokens and seconds of a
  * server that never changes its pace, can't be told apart: a term that others explain wholly is
  * part of them (`joined`), and one that they explain nearly has a wide interval, `resolved` is
- * false, and the sum of both is known all the same: output_with_time.
+ * false, and the sum of both is known all the same: output_with_time. Where nothing ever varies,
+ * tokens go together with all time, and what is known is a token with all time that it takes:
+ * output_all_in, prompt_all_in.
  *
  * Pure but for memory that it frees before it returns; thread-safe.
  */
@@ -43,6 +45,9 @@ struct nrg_serving_slot {
     /* Variance of sequence and busy seconds where these are sampled, and what they share; else 0.
      */
     double sequence_s2, busy_s2, both_s2;
+    /* Tokens of a step, which may have been made before the slot began and are counted in it. */
+    double output_step, prompt_step;
+    double steps; /* that ended in it; 0: not counted */
 };
 
 /* Joules, or joules per something, or watts. */
@@ -64,10 +69,13 @@ struct nrg_serving_fit {
     struct nrg_serving_price price[NRG_SERVING_TERMS];
     /* A token of the output and the seconds of sequences that there are per token. */
     struct nrg_serving_value output_with_time;
+    /* All joules, as prices of tokens: with their part of the seconds of every kind (all_in.c). */
+    struct nrg_serving_value output_all_in, prompt_all_in;
     /* Of the law without the bound: by the rows' mean square, and by the scatter of each. */
     double covariance[2][NRG_SERVING_TERMS][NRG_SERVING_TERMS];
     double unbound[NRG_SERVING_TERMS]; /* its solution */
     double half;                       /* Student's factor of the intervals */
+    double freedom;                    /* rows that are as good as independent, columns apart */
     double scatter_w; /* standard deviation of what the law leaves, as power of a slot */
     double follows;   /* correlation of that with the slot before */
     const char *why;  /* nothing could be fitted: why; else NULL */
@@ -82,5 +90,12 @@ struct nrg_serving_fit {
  */
 int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t group,
                        struct nrg_serving_fit *fit);
+
+/*
+ * How long a run of the same load must be until a half width of `now` is `then`, in seconds of
+ * steady state: it shrinks as the root of time, and Student's factor with it. NAN where the load
+ * would have to last longer than anybody runs it: something else has to vary.
+ */
+double nrg_serving_time_for(const struct nrg_serving_fit *fit, double now, double then);
 
 #endif

@@ -25,8 +25,10 @@ struct nrg_serving_row {
     /* Amounts per second around its begin minus those around its end; and in wider surroundings. */
     double step[NRG_SERVING_TERMS], wide_step[NRG_SERVING_TERMS];
     struct nrg_serving_doubt own, first, last; /* common to x and z; of the outermost slots */
-    double sd, left;                           /* standard deviation and residual, joules */
-    double power_w;                            /* as the law has it */
+    double steps;
+    double output_edge2, prompt_edge2; /* variance of tokens at its edges (edges.c) */
+    double sd, left;                   /* standard deviation and residual, joules */
+    double power_w;                    /* as the law has it */
     double white[NRG_SERVING_COLUMNS], white_z[NRG_SERVING_COLUMNS], white_y, white_left;
     bool follows; /* begins where the one before ends */
 };
@@ -49,10 +51,26 @@ void nrg_serving_set_rows(struct nrg_serving_work *w, const struct nrg_serving_s
 void nrg_serving_set_late(struct nrg_serving_work *w);
 void nrg_serving_add_doubt(struct nrg_serving_doubt *sum, struct nrg_serving_doubt more, double by);
 
+/* Standard deviation of each row, from residuals. 0 or -ENOMEM. */
+int nrg_serving_learn_variance(struct nrg_serving_work *w);
+/* w->phi and slow; as they were where there are too few rows. */
+void nrg_serving_learn_phi(struct nrg_serving_work *w);
+/* How many rows are as good as independent, columns apart. */
+double nrg_serving_freedom(const struct nrg_serving_work *w);
+
 /* What these amounts cost, with the ends of the interval of laws without a negative price; fit has
  * the solution, its covariance and the values. 0 or -ENOMEM. */
 int nrg_serving_bound(const struct nrg_serving_fit *fit, const double amount[NRG_SERVING_TERMS],
                       struct nrg_serving_value *cost);
+/* By how much prices may be too small because tokens at the edges of rows are counted late; value:
+ * of the law that was chosen. 0 or -ENOMEM. */
+int nrg_serving_edges(const struct nrg_serving_work *w, const double *value,
+                      double more[NRG_SERVING_TERMS]);
+/* The plain ratios of a steady state whose energy and counts are known. */
+struct nrg_serving;
+void nrg_serving_set_ratios(struct nrg_serving *serving);
+/* fit->output_all_in and prompt_all_in, once the prices are known. 0 or -ENOMEM. */
+int nrg_serving_all_in(const struct nrg_serving_work *w, struct nrg_serving_fit *fit);
 /* Of their sum without the bound, by the wider of the two covariances. */
 double nrg_serving_variance(const struct nrg_serving_fit *fit,
                             const double amount[NRG_SERVING_TERMS]);

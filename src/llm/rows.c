@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-#define REACH 2 /* slots beside an edge that have a part in its instruments */
+#define UNIFORM 12.0 /* variance of what is uniform between 0 and 1: one over this */
+#define REACH   2    /* slots beside an edge that have a part in its instruments */
 
 /* Mean of the amounts of slots from..to-1 with one more at either end, and with one less. */
 static double instrument_weight(size_t i, size_t from, size_t to)
@@ -63,6 +64,7 @@ static void set_row(struct nrg_serving_row *r, const struct nrg_serving_slot *sl
         for (size_t c = 0; c < NRG_SERVING_TERMS; c++)
             r->x[c] += slots[i].amount[c];
         r->y += slots[i].energy_j;
+        r->steps += slots[i].steps;
         nrg_serving_add_doubt(&r->own, slot_doubt(&slots[i], instrument_weight(i, from, to)), 1);
     }
     r->first = slot_doubt(&slots[from], 0.5);
@@ -74,6 +76,10 @@ static void set_row(struct nrg_serving_row *r, const struct nrg_serving_slot *sl
         r->wide_step[c] = at_edge(slots, from, REACH, c) - at_edge(slots, to, REACH, c);
     }
     r->x[NRG_SERVING_IDLE] = r->z[NRG_SERVING_IDLE] = r->length_s;
+    for (size_t i = from; i <= to; i += to - from) {
+        r->output_edge2 += slots[i].output_step * slots[i].output_step / UNIFORM;
+        r->prompt_edge2 += slots[i].prompt_step * slots[i].prompt_step / UNIFORM;
+    }
     r->sd = sqrt(r->length_s);
     r->power_w = r->y / r->length_s;
 }

@@ -16,6 +16,7 @@
 #include "energy/frame.h"
 #include "llm/counts.h"
 #include "llm/delay.h"
+#include "llm/internal.h"
 
 #define WARM_UP_PART   0.1
 #define WARM_UP_MOST_S 10
@@ -107,6 +108,11 @@ static int make_slots(struct work *w)
     return 0;
 }
 
+double nrg_serving_row_s(int64_t update_ns)
+{
+    return fmax(ROW_S, ROW_UPDATES * (double)update_ns / 1e9);
+}
+
 static void choose_group(struct work *w)
 {
     struct nrg_serving *s = w->serving;
@@ -114,7 +120,7 @@ static void choose_group(struct work *w)
     for (size_t i = 0; i < w->n; i++)
         sum_s += w->slots[i].amount[NRG_SERVING_IDLE];
     s->slot_s = w->n ? sum_s / (double)w->n : 0;
-    double row_s = fmax(ROW_S, ROW_UPDATES * (double)w->update_ns / 1e9);
+    double row_s = nrg_serving_row_s(w->update_ns);
     double most = (double)w->n / ENOUGH_ROWS;
     double group = s->slot_s > 0 ? fmin(ceil(row_s / s->slot_s), floor(most)) : 0;
     s->group = group > LEAST_GROUP ? (size_t)group : LEAST_GROUP;
@@ -186,8 +192,22 @@ static double steady_energy(const struct work *w, const struct nrg_timeline *tl,
     return energy_j;
 }
 
+/* The interval of a domain's energy, as a report of the steady state alone has it. */
+static void set_band(struct nrg_serving_domain *d, const struct nrg_summary *steady,
+                     const struct nrg_recorded_channel *channel)
+{
+    d->low_j = d->energy_j * d->least;
+    d->high_j = d->energy_j * d->most;
+    for (size_t i = 0; i < steady->n_domains; i++)
+        if (steady->domains[i].channel == channel) {
+            const struct nrg_domain *there = &steady->domains[i];
+            d->low_j = fmax(0, d->energy_j - (there->energy_j - there->low_j));
+            d->high_j = d->energy_j + there->high_j - there->energy_j;
+        }
+}
+
 static int add_domain(struct work *w, struct nrg_frame *frame, const struct nrg_domain *domain,
-                      double *energy_j)
+                      const struct nrg_summary *steady, double *energy_j)
 {
     struct nrg_serving *s = w->serving;
     const struct nrg_channel *c = &domain->channel->channel;
@@ -203,6 +223,7 @@ static int add_domain(struct work *w, struct nrg_frame *frame, const struct nrg_
     for (size_t i = 0; i < w->n; i++)
         w->sum_j[i] += energy_j[i];
     d->energy_j = tl ? steady_energy(w, tl, d->late_s) : 0;
+    set_band(d, steady, domain->channel);
     return rc;
 }
 
@@ -212,6 +233,8 @@ static void set_total_band(struct nrg_serving *s, const struct nrg_summary *run)
     double low_j = 0, high_j = 0;
     for (size_t i = 0; i < s->n_domains; i++) {
         s->total.energy_j += s->domains[i].energy_j;
+        s->total.low_j += s->domains[i].low_j;
+        s->total.high_j += s->domains[i].high_j;
         low_j += s->domains[i].energy_j * s->domains[i].least;
         high_j += s->domains[i].energy_j * s->domains[i].most;
     }
@@ -224,11 +247,23 @@ static void set_total_band(struct nrg_serving *s, const struct nrg_summary *run)
     }
 }
 
+static int summarise(struct work *w, struct nrg_frame *frame, const struct nrg_summary *run,
+                     struct nrg_summary *steady)
+{
+    const struct nrg_server_counts *c = &w->counts;
+    struct nrg_error err;
+    const struct nrg_run part = {.begin_ns = c->readings[w->first].t_ns,
+                                 .end_ns = c->readings[c->n - 1].t_ns,
+                                 .exit_code = run->exit_code};
+    return nrg_summary_of(steady, frame, &part, run->split, &err);
+}
+
 static int fit_domains(struct work *w, struct nrg_recording *recording,
                        const struct nrg_summary *run)
 {
     struct nrg_serving *s = w->serving;
     struct nrg_frame frame;
+    struct nrg_summary steady = {0};
     double *energy_j = nrg_calloc(w->n + 1, sizeof *energy_j);
     int rc = energy_j ? nrg_frame_init(&frame, recording) : -ENOMEM;
     if (rc) {
@@ -236,8 +271,7 @@ static int fit_domains(struct work *w, struct nrg_recording *recording,
         return rc;
     }
     s->domains = nrg_calloc(run->n_domains + 1, sizeof *s->domains);
-    if (!s->domains)
-        rc = -ENOMEM;
+    rc = s->domains ? summarise(w, &frame, run, &steady) : -ENOMEM;
     for (size_t i = 0; i < run->n_domains; i++) {
         int64_t update_ns = run->domains[i].channel->channel.update_ns;
         if (run->domains[i].in_total && update_ns > w->update_ns)
@@ -246,13 +280,16 @@ static int fit_domains(struct work *w, struct nrg_recording *recording,
     choose_group(w);
     for (size_t i = 0; !rc && i < run->n_domains; i++)
         if (run->domains[i].in_total)
-            rc = add_domain(w, &frame, &run->domains[i], energy_j);
+            rc = add_domain(w, &frame, &run->domains[i], &steady, energy_j);
     if (!rc && !s->n_domains)
         s->why = "no energy was measured";
     if (!rc && s->n_domains)
         rc = fit_known(w, w->sum_j, &s->total.fit);
-    if (!rc)
+    if (!rc) {
         set_total_band(s, run);
+        nrg_serving_set_ratios(s);
+    }
+    nrg_summary_release(&steady);
     free(energy_j);
     nrg_frame_release(&frame);
     return rc;

@@ -15,8 +15,9 @@
 
 struct nrg_serving_domain {
     char name[48];
-    double late_s;      /* how late its sensor is against the server's counts */
-    double energy_j;    /* of the steady state */
+    double late_s;   /* how late its sensor is against the server's counts */
+    double energy_j; /* of the steady state */
+    double low_j, high_j;
     double least, most; /* the sensor's own band: factors of every figure */
     struct nrg_serving_fit fit;
 };
@@ -35,7 +36,12 @@ struct nrg_serving {
     size_t group;
     struct nrg_serving_domain total, *domains;
     size_t n_domains;
+    /* All joules of the steady state over what was counted in it (ratios.c); NAN: not known. */
+    struct nrg_serving_value per_output, per_request, output_per_j;
 };
+
+/* How long a row of the regression is where the slowest sensor is updated so often. */
+double nrg_serving_row_s(int64_t update_ns);
 
 int nrg_serving_make(struct nrg_serving *serving, struct nrg_recording *recording,
                      const struct nrg_summary *run, struct nrg_error *err);

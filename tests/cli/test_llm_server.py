@@ -138,10 +138,25 @@ class Families(LlmCase):
                 if "requests" in llm:
                     self.assertAlmostEqual(llm["output_tokens"] / llm["requests"], 3, delta=1e-9)
                     self.assertAlmostEqual(llm["j_per_request"]["value"], 30 / 100, delta=0.06)  # 30 W, 100 a second
+                    for key in ("all_j_per_output_token", "j_per_request", "tokens_per_joule"):
+                        self.assertLess(llm[key]["low"], llm[key]["value"])
+                        self.assertGreater(llm[key]["high"], llm[key]["value"])
                 self.assertAlmostEqual(llm["tokens_per_joule"]["value"], 300 / 30, delta=2)
                 self.assertIn("too short", llm["unfitted"])
                 self.assertIn(f"tokens of {family} at {server.url}", said)
                 self.assertNotIn("server at", said)
+
+    def test_how_long_it_takes_is_said_at_the_start(self):
+        """Rows of a slow sensor are longer, and so is the run that it takes."""
+        server, least = self.serve(page_of("vLLM")), []
+        for update in ("1ms", "1s"):
+            machine = self.write("slow.txt", f"domain package-0\n  power 30\n  update {update}\n")
+            found = re.search(r"all its time take about (\d+) s of requests for ±3 %; a token's own price at least (\d+) min", self.measure(
+                server.url, sensor="simulate:" + machine)[1])
+            self.assertTrue(found)
+            least.append(int(found[1]))
+        self.assertGreater(least[1], 3 * least[0])
+        self.assertNotIn("of requests", self.nrg("run", "--sensor", "simulate:" + self.machine, "true").stderr.decode())
 
     def test_a_page_at_a_path_of_its_own(self):
         answer = page_of("vLLM")

@@ -181,6 +181,45 @@ static void says_why_not(void **state)
     assert_non_null(fit.why);
 }
 
+/* A server that is never idle: seconds are those that its tokens take, 2 ms and 0.1 ms. */
+static void prices_tokens_with_their_time(void **state)
+{
+    static struct nrg_serving_slot slots[SLOTS];
+    const double watts = law[NRG_SERVING_IDLE];
+    struct nrg_serving_fit fit;
+    int64_t t_ns = 0;
+    (void)state;
+    make_slots(slots, law);
+    for (size_t i = 0; i < SLOTS; i++) {
+        struct nrg_serving_slot *s = &slots[i];
+        double output = s->amount[NRG_SERVING_OUTPUT] + 1, prompt = s->amount[NRG_SERVING_PROMPT];
+        int64_t length_ns = (int64_t)(output * 2e6 + prompt * 1e5);
+        *s = (struct nrg_serving_slot){.begin_ns = t_ns, .end_ns = t_ns + length_ns};
+        t_ns += length_ns;
+        s->amount[NRG_SERVING_IDLE] = (double)length_ns / 1e9;
+        s->amount[NRG_SERVING_OUTPUT] = output;
+        s->amount[NRG_SERVING_PROMPT] = prompt;
+        s->energy_j = law[NRG_SERVING_OUTPUT] * output + law[NRG_SERVING_PROMPT] * prompt +
+                      watts * s->amount[NRG_SERVING_IDLE];
+    }
+    assert_int_equal(nrg_serving_prices(slots, SLOTS, 4, &fit), 0);
+    double output = law[NRG_SERVING_OUTPUT] + 2e-3 * watts;
+    double prompt = law[NRG_SERVING_PROMPT] + 1e-4 * watts;
+    assert_true(fabs(fit.output_all_in.value / output - 1) < 1e-6);
+    assert_true(fabs(fit.prompt_all_in.value / prompt - 1) < 1e-6);
+}
+
+static void narrows_as_the_root_of_time(void **state)
+{
+    struct nrg_serving_fit fit = {.time_s = 100, .freedom = 1e9, .half = 1.959964};
+    (void)state;
+    assert_true(fabs(nrg_serving_time_for(&fit, 0.1, 0.05) / 400 - 1) < 1e-3);
+    assert_true(isnan(nrg_serving_time_for(&fit, 0.04, 0.05)));  /* it is that narrow */
+    assert_true(isnan(nrg_serving_time_for(&fit, 0.5, 0.0001))); /* nobody runs it for years */
+    fit = (struct nrg_serving_fit){.time_s = 100, .freedom = 10, .half = 1.4 * 2.228139};
+    assert_true(nrg_serving_time_for(&fit, 0.1, 0.05) < 300); /* noise is known better, too */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +229,8 @@ int main(void)
         cmocka_unit_test(keeps_prices_from_below_zero),
         cmocka_unit_test(doubts_a_baseline_that_drifts),
         cmocka_unit_test(says_why_not),
+        cmocka_unit_test(prices_tokens_with_their_time),
+        cmocka_unit_test(narrows_as_the_root_of_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

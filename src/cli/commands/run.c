@@ -317,7 +317,8 @@ static void print_outlook(const struct session *s)
     const struct nrg_run_outlook outlook = {.sensors = nrg_recorder_sensors(s->recorder),
                                             .rate_hz = s->values->rate_hz,
                                             .has_baseline = s->values->baseline_ns > 0,
-                                            .marks_spans = marks_spans(s->values)};
+                                            .marks_spans = marks_spans(s->values),
+                                            .asks_server = s->values->llm != NULL};
     if (!s->cli->quiet && !s->started)
         nrg_run_outlook_print(&outlook, stderr);
 }

@@ -23,9 +23,17 @@ static const struct {
     {NRG_SERVING_IDLE, "idle_w", "idle, with the model", "seconds of the steady state, always",
      true},
 };
-#define TERMS (sizeof terms / sizeof *terms)
+#define TERMS  (sizeof terms / sizeof *terms)
+#define FAIR   0.05 /* half widths that people ask for */
+#define GOOD   0.01
+#define UNTOLD 0.5 /* half widths beyond that are those of prices that are not resolved */
 static const char with_time_per[] =
     "tokens of the output; with the seconds of sequences that there are per token";
+
+static const char all_in_output_per[] =
+    "tokens of the output; with the part of all seconds, idle ones too, that tokens of it take";
+static const char all_in_prompt_per[] =
+    "tokens of prompts that no cache had; with the part of all seconds that reading them takes";
 
 static struct nrg_shown show(double value, bool power)
 {
@@ -34,7 +42,7 @@ static struct nrg_shown show(double value, bool power)
 
 static double share(const struct nrg_serving_domain *d, enum nrg_serving_term term)
 {
-    return d->energy_j > 0 ? d->fit.price[term].energy_j / d->fit.energy_j : NAN;
+    return d->fit.energy_j > 0 ? d->fit.price[term].energy_j / d->fit.energy_j : NAN;
 }
 
 /* Never both: what other terms explain wholly has no price of its own. */
@@ -61,17 +69,24 @@ static void print_term(const struct nrg_serving *s, size_t i, FILE *out)
             more);
 }
 
-static void print_with_time(const struct nrg_serving *s, FILE *out)
+static bool is_resolved(struct nrg_serving_value v)
 {
-    const struct nrg_serving_value *v = &s->total.fit.output_with_time;
+    return v.high - v.low <= v.value;
+}
+
+/* A token with other things: of all joules it has the part that its tokens and these have. */
+static void print_with(const char *title, const struct nrg_serving *s, enum nrg_serving_term tokens,
+                       struct nrg_serving_value v, FILE *out)
+{
     double least = s->estimated ? 1 : s->total.least, most = s->estimated ? 1 : s->total.most;
+    double part = v.value * s->total.fit.price[tokens].amount / s->total.fit.energy_j;
     char percent[16];
-    if (!s->total.fit.price[NRG_SERVING_OUTPUT].used)
+    if (!s->total.fit.price[tokens].used || isnan(v.value))
         return;
-    snprintf(percent, sizeof percent, "%.1f %%",
-             100 * (share(&s->total, NRG_SERVING_OUTPUT) + share(&s->total, NRG_SERVING_SEQUENCE)));
-    fprintf(out, "%-20s %12s %8s  %s\n", "  and its seconds", nrg_show_energy(v->value).text,
-            percent, nrg_show_range(v->low * least, v->high * most, nrg_show_energy).text);
+    snprintf(percent, sizeof percent, "%.1f %%", 100 * part);
+    fprintf(out, "%-20s %12s %8s  %s%s\n", title, nrg_show_energy(v.value).text, percent,
+            nrg_show_interval(v.low * least, v.high * most).text,
+            is_resolved(v) ? "" : "   not resolved");
 }
 
 static void print_domains(const struct nrg_serving *s, const struct nrg_text_style *st, FILE *out)
@@ -89,17 +104,21 @@ static void print_domains(const struct nrg_serving *s, const struct nrg_text_sty
     }
 }
 
+static void print_ratio(const char *before, struct nrg_serving_value v, const char *what, FILE *out)
+{
+    if (!isnan(v.value))
+        fprintf(out, "%s%s %s (%s)", before, nrg_show_energy(v.value).text, what,
+                nrg_show_interval(v.low, v.high).text);
+}
+
 static void print_ratios(const struct nrg_serving *s, FILE *out)
 {
-    double all_j = s->total.energy_j;
-    if (!(s->output_tokens > 0) || !(all_j > 0))
+    if (isnan(s->per_output.value))
         return;
-    fprintf(out, "all joules of the steady state: %s",
-            nrg_show_energy(all_j / s->output_tokens).text);
-    fprintf(out, " per output token");
-    if (s->requests > 0)
-        fprintf(out, ", %s per finished request", nrg_show_energy(all_j / s->requests).text);
-    fprintf(out, ", %.4g output tokens per joule\n", s->output_tokens / all_j);
+    print_ratio("all joules of the steady state: ", s->per_output, "per output token", out);
+    print_ratio(", ", s->per_request, "per finished request", out);
+    fprintf(out, ", %.4g output tokens per joule (%.4g … %.4g)\n", s->output_per_j.value,
+            s->output_per_j.low, s->output_per_j.high);
 }
 
 static void print_amounts(const struct nrg_serving *s, FILE *out)
@@ -115,6 +134,40 @@ static void print_amounts(const struct nrg_serving *s, FILE *out)
         fprintf(out, ", %s requests", nrg_show_amount(s->requests).text);
     if (!isnan(s->running))
         fprintf(out, ", %.3g sequences at a time", s->running);
+    fprintf(out, "\n");
+}
+
+/* Of the interval, the sensors' own band apart, which no run makes narrower; 0: not known. */
+static double half_part(struct nrg_serving_value v)
+{
+    return v.value > 0 && v.high > v.low ? (v.high - v.low) / 2 / v.value : 0;
+}
+
+/* Length of a run of the same load, warm-up included; NAN: none does, because the price is not told
+ * from others, or because the sensor itself is not as good. */
+static double time_for(const struct nrg_serving *s, const struct nrg_serving_domain *d,
+                       struct nrg_serving_value v, double then)
+{
+    double now = half_part(v), band = s->estimated ? 0 : (d->most - d->least) / 2;
+    bool never = now > UNTOLD || then <= band;
+    return never ? NAN : nrg_serving_time_for(&d->fit, now, then - band) + s->warm_up_s;
+}
+
+/* How well a figure is known, and how long the run would have to be for the next step. */
+static void print_outlook(const char *what, const struct nrg_serving *s, struct nrg_serving_value v,
+                          FILE *out)
+{
+    double now = half_part(v), then = now > FAIR ? FAIR : GOOD;
+    double for_s = time_for(s, &s->total, v, then);
+    if (!(now > 0))
+        return;
+    fprintf(out, "%s is known to ±%.*f %%", what, now < UNTOLD / 5 ? 1 : 0, 100 * now);
+    if (now > UNTOLD)
+        fprintf(out, ": this load hardly tells it from time; one that varies does (pauses, other "
+                     "numbers of clients)");
+    else if (!isnan(for_s))
+        fprintf(out, ", to ±%g %% after about %s of this load", 100 * then,
+                nrg_show_seconds(round(for_s)).text);
     fprintf(out, "\n");
 }
 
@@ -143,10 +196,11 @@ void nrg_serving_text(const struct nrg_serving *s, const struct nrg_text_style *
         fprintf(out, "  %s\n", s->why);
         return;
     }
+    const struct nrg_serving_fit *fit = &s->total.fit;
     print_amounts(s, out);
     print_ratios(s, out);
-    if (s->total.fit.why) {
-        fprintf(out, "no prices of tokens: %s\n", s->total.fit.why);
+    if (fit->why) {
+        fprintf(out, "no prices of tokens: %s\n", fit->why);
         return;
     }
     fprintf(out, "%s%-20s %12s %8s  %s%s\n", st->dim, "PER", "ENERGY", "SHARE", "95 % INTERVAL",
@@ -154,9 +208,15 @@ void nrg_serving_text(const struct nrg_serving *s, const struct nrg_text_style *
     for (size_t i = 0; i < TERMS; i++) {
         print_term(s, i, out);
         if (terms[i].term == NRG_SERVING_OUTPUT)
-            print_with_time(s, out);
+            print_with("  and its seconds", s, NRG_SERVING_OUTPUT, fit->output_with_time, out);
     }
+    fprintf(out, "%sor all joules as prices of tokens, with the time that they take%s\n", st->dim,
+            st->off);
+    print_with("token of a prompt", s, NRG_SERVING_PROMPT, fit->prompt_all_in, out);
+    print_with("token of the output", s, NRG_SERVING_OUTPUT, fit->output_all_in, out);
     print_domains(s, st, out);
+    print_outlook("a token of the output", s, fit->price[NRG_SERVING_OUTPUT].per, out);
+    print_outlook("with all its time it", s, fit->output_all_in, out);
     print_hints(s, st, out);
 }
 
@@ -165,11 +225,26 @@ static json_t *value_json(struct nrg_serving_value v, const struct nrg_serving *
 {
     json_t *o = json_object();
     double least = s->estimated ? 1 : d->least, most = s->estimated ? 1 : d->most;
-    NRG_JSON_REALS(o, {"value", v.value}, {"low", v.low * least}, {"high", v.high * most});
+    NRG_JSON_REALS(o, {"value", v.value}, {"low", v.low * least}, {"high", v.high * most},
+                   {"s_for_5_percent", time_for(s, d, v, FAIR)},
+                   {"s_for_1_percent", time_for(s, d, v, GOOD)});
     if (s->estimated)
         NRG_JSON_REALS(o, {"low_with_scale", v.low * s->total.least},
                        {"high_with_scale", v.high * s->total.most});
     return o;
+}
+
+/* A token with other things. */
+static void add_with(json_t *o, const char *key, const struct nrg_serving *s,
+                     const struct nrg_serving_domain *d, struct nrg_serving_value v,
+                     const char *per)
+{
+    if (d->fit.why || isnan(v.value))
+        return;
+    json_t *price = value_json(v, s, d);
+    json_object_set_new(price, "resolved", json_boolean(is_resolved(v)));
+    nrg_json_text(price, "per", per);
+    json_object_set_new(o, key, price);
 }
 
 static void add_prices(json_t *o, const struct nrg_serving *s, const struct nrg_serving_domain *d)
@@ -186,29 +261,21 @@ static void add_prices(json_t *o, const struct nrg_serving *s, const struct nrg_
         nrg_json_text(price, "per", terms[i].per);
         json_object_set_new(o, terms[i].key, price);
     }
-    if (!d->fit.why && d->fit.price[NRG_SERVING_OUTPUT].used) {
-        json_t *price = value_json(d->fit.output_with_time, s, d);
-        nrg_json_text(price, "per", with_time_per);
-        json_object_set_new(o, "j_per_output_token_with_time", price);
-    }
-    NRG_JSON_REALS(o, {"energy_j", d->energy_j}, {"late_s", d->late_s});
+    if (d->fit.price[NRG_SERVING_OUTPUT].used)
+        add_with(o, "j_per_output_token_with_time", s, d, d->fit.output_with_time, with_time_per);
+    add_with(o, "all_in_j_per_output_token", s, d, d->fit.output_all_in, all_in_output_per);
+    add_with(o, "all_in_j_per_input_token", s, d, d->fit.prompt_all_in, all_in_prompt_per);
+    NRG_JSON_REALS(o, {"energy_j", d->energy_j}, {"energy_low_j", d->low_j},
+                   {"energy_high_j", d->high_j}, {"late_s", d->late_s});
 }
 
-/* Plain ratios, of all joules: their interval is the sensors' alone. */
-static void add_ratio(json_t *o, const char *key, const struct nrg_serving *s, double amount,
-                      bool inverse, const char *per)
+static void add_ratio(json_t *o, const char *key, struct nrg_serving_value v, double amount,
+                      const char *per)
 {
-    double all_j = s->total.energy_j;
-    if (!(amount > 0) || !(all_j > 0))
+    if (isnan(v.value))
         return;
-    struct nrg_serving_value v = {all_j / amount, all_j / amount, all_j / amount};
-    if (inverse)
-        v.value = v.low = v.high = amount / all_j;
     json_t *ratio = json_object();
-    double least = inverse ? 1 / s->total.most : s->total.least;
-    double most = inverse ? 1 / s->total.least : s->total.most;
-    NRG_JSON_REALS(ratio, {"value", v.value}, {"low", v.low * least}, {"high", v.high * most},
-                   {"amount", amount});
+    NRG_JSON_REALS(ratio, {"value", v.value}, {"low", v.low}, {"high", v.high}, {"amount", amount});
     nrg_json_text(ratio, "per", per);
     json_object_set_new(o, key, ratio);
 }
@@ -229,11 +296,11 @@ static void add_idle_share(json_t *o, const struct nrg_serving_fit *fit)
 static void add_fitted(json_t *o, const struct nrg_serving *s)
 {
     json_t *domains = json_array();
-    add_ratio(o, "all_j_per_output_token", s, s->output_tokens, false,
+    add_ratio(o, "all_j_per_output_token", s->per_output, s->output_tokens,
               "tokens of the output; all joules of the steady state");
-    add_ratio(o, "j_per_request", s, s->requests, false,
+    add_ratio(o, "j_per_request", s->per_request, s->requests,
               "finished requests; all joules of the steady state");
-    add_ratio(o, "tokens_per_joule", s, s->output_tokens, true,
+    add_ratio(o, "tokens_per_joule", s->output_per_j, s->output_tokens,
               "tokens of the output, over all joules of the steady state");
     add_prices(o, s, &s->total);
     add_idle_share(o, &s->total.fit);
