@@ -128,7 +128,7 @@ class Live(ProxyCase):
         self.assertGreaterEqual(sum(prices), 5, rows)
 
     def test_mixed_apis_and_requests_that_are_not_understood(self):
-        """Those that were understood got the joules of the others: all that was used, in place of 6 parts of 10."""
+        """Those that were understood got the joules of the others, too."""
         truth, used_j = self.drive(8, seed=3, kind=MixedClients)
         self.assert_adds_up()
         known = [q for q in self.result["requests"] if q["understood"]]
