@@ -18,9 +18,10 @@
  * a little less time, which are right and wrong at other edges (two-stage least squares). Where the
  * number of sequences is sampled, the variance of that error is known, and subtracted.
  *
- * The values are the non-negative solution. Sequences and busy time are left out of it where they
- * explain no more than chance does (Schwarz's criterion), so that noise does not divide a token's
- * joules among terms that do nothing; the intervals have all terms (bounds.c).
+ * The values are the non-negative solution. Sequences, busy time and requests that are not
+ * understood are left out of it where they explain no more than chance does (Schwarz's criterion),
+ * so that noise does not divide a token's joules among terms that do nothing; the intervals have
+ * all terms (bounds.c).
  */
 #include "llm/internal.h"
 
@@ -277,14 +278,16 @@ static bool is_told(const struct nrg_serving_work *w, size_t column)
 /* The non-negative solution without those of the optional terms that chance explains as well. */
 static int choose(const struct nrg_serving_work *w, double *value)
 {
-    static const size_t optional[] = {NRG_SERVING_SEQUENCE, NRG_SERVING_BUSY};
+    static const size_t optional[] = {NRG_SERVING_SEQUENCE, NRG_SERVING_BUSY, NRG_SERVING_OTHER};
     double best = INFINITY;
-    for (unsigned without = 0; without < 4; without++) {
+    for (unsigned without = 0; without < 8; without++) {
         size_t index[NRG_SERVING_COLUMNS], m = 0, bound = 0;
         double x[NRG_SERVING_COLUMNS];
         for (size_t p = 0; p < w->m; p++) {
             size_t c = w->index[p];
-            bool out = (c == optional[0] && (without & 1)) || (c == optional[1] && (without & 2));
+            bool out = false;
+            for (size_t o = 0; o < sizeof optional / sizeof *optional; o++)
+                out |= c == optional[o] && without >> o & 1;
             if (out)
                 continue;
             index[m++] = c;

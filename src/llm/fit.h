@@ -35,6 +35,7 @@ enum nrg_serving_term {
     NRG_SERVING_PROMPT,   /* tokens, without those that a cache had */
     NRG_SERVING_SEQUENCE, /* s: integral of the number of sequences that run */
     NRG_SERVING_BUSY,     /* s in which at least one sequence runs */
+    NRG_SERVING_OTHER,    /* s of requests that are not understood, which are no sequences */
     NRG_SERVING_TERMS
 };
 

@@ -7,11 +7,13 @@
 #include "base/linalg.h"
 #include "llm/fit.h"
 
-#define NRG_SERVING_LATE       NRG_SERVING_TERMS       /* the column of the delay */
-#define NRG_SERVING_LATE_READ  (NRG_SERVING_TERMS + 1) /* of how much later prompts are counted */
-#define NRG_SERVING_COLUMNS    (NRG_SERVING_TERMS + 2)
-#define NRG_SERVING_CELLS      (NRG_SERVING_COLUMNS * (NRG_SERVING_COLUMNS + 1) / 2)
-#define NRG_SERVING_LEAST_ROWS (2 * NRG_SERVING_COLUMNS) /* to tell prices from noise */
+#define NRG_SERVING_LATE      NRG_SERVING_TERMS       /* the column of the delay */
+#define NRG_SERVING_LATE_READ (NRG_SERVING_TERMS + 1) /* of how much later prompts are counted */
+#define NRG_SERVING_COLUMNS   (NRG_SERVING_TERMS + 2)
+#define NRG_SERVING_CELLS     (NRG_SERVING_COLUMNS * (NRG_SERVING_COLUMNS + 1) / 2)
+/* To tell prices from noise: twice the columns, but for the one of requests that are not
+ * understood, which hardly any server has. */
+#define NRG_SERVING_LEAST_ROWS (2 * (NRG_SERVING_COLUMNS - 1))
 
 /* Variance of the two amounts that are sampled, and what they share. */
 struct nrg_serving_doubt {

@@ -30,6 +30,12 @@ enum name {
     RESPONSES,
     EMBEDDINGS,
     GENERATE,
+    MESSAGES,
+    POOLING,
+    CLASSIFY,
+    RERANK,
+    SCORE,
+    OTHER,
     NAMES
 };
 
@@ -52,7 +58,29 @@ static const struct {
     [RESPONSES] = {NRG_REQUEST_API_KIND, "responses"},
     [EMBEDDINGS] = {NRG_REQUEST_API_KIND, "embeddings"},
     [GENERATE] = {NRG_REQUEST_API_KIND, "generate"},
+    [MESSAGES] = {NRG_REQUEST_API_KIND, "messages"},
+    [POOLING] = {NRG_REQUEST_API_KIND, "pooling"},
+    [CLASSIFY] = {NRG_REQUEST_API_KIND, "classify"},
+    [RERANK] = {NRG_REQUEST_API_KIND, "rerank"},
+    [SCORE] = {NRG_REQUEST_API_KIND, "score"},
+    [OTHER] = {NRG_REQUEST_API_KIND, NRG_REQUEST_OTHER},
 };
+
+static int names_init(struct nrg_log_names *n, const char *kind, const char *others, size_t most)
+{
+    *n = (struct nrg_log_names){.kind = kind, .others = others, .most = most};
+    n->texts = nrg_calloc(most, sizeof *n->texts);
+    n->ids = nrg_calloc(most, sizeof *n->ids);
+    return n->texts && n->ids ? 0 : -1;
+}
+
+static void names_release(struct nrg_log_names *n)
+{
+    for (size_t i = 0; i < n->n; i++)
+        free(n->texts[i]);
+    free(n->texts);
+    free(n->ids);
+}
 
 int nrg_request_log_init(struct nrg_request_log *log, struct nrg_recorder *recorder,
                          size_t connections)
@@ -62,6 +90,9 @@ int nrg_request_log_init(struct nrg_request_log *log, struct nrg_recorder *recor
     log->slots = nrg_calloc(connections, sizeof *log->slots);
     log->n_slots = log->slots ? connections : 0;
     int rc = log->slots ? 0 : -1;
+    rc |= names_init(&log->models, NRG_REQUEST_MODEL_KIND, "(other models)", NRG_LOG_MODELS);
+    rc |= names_init(&log->paths, NRG_REQUEST_PATH_KIND, "(other paths)", NRG_LOG_PATHS);
+    rc |= names_init(&log->statuses, NRG_REQUEST_STATUS_KIND, "(other statuses)", NRG_LOG_STATUSES);
     for (int i = 1; !rc && i < NAMES; i++)
         rc = nrg_recorder_span_name(recorder, i, names[i].kind, names[i].text);
     return rc;
@@ -70,18 +101,24 @@ int nrg_request_log_init(struct nrg_request_log *log, struct nrg_recorder *recor
 void nrg_request_log_release(struct nrg_request_log *log)
 {
     nrg_rows_release(&log->rows);
-    for (size_t i = 0; i < log->n_models; i++)
-        free(log->models[i]);
+    names_release(&log->models);
+    names_release(&log->paths);
+    names_release(&log->statuses);
     free(log->slots);
+}
+
+static void add_to_slot(struct nrg_request_log *log, size_t slot, int64_t t_ns,
+                        enum nrg_span_event event, int64_t name, int64_t value)
+{
+    int64_t values[NRG_S_COLUMNS] = {(int64_t)slot + 1, event, name, value, NRG_MISSING};
+    nrg_rows_add(&log->rows, t_ns, 0, values);
+    log->begins += event == NRG_SPAN_BEGIN;
 }
 
 static void add_row(struct nrg_request_log *log, const struct nrg_proxy_request *r, int64_t t_ns,
                     enum nrg_span_event event, int64_t name, int64_t value)
 {
-    int64_t values[NRG_S_COLUMNS] = {(int64_t)r->slot + 1, event, name, value, NRG_MISSING};
-    nrg_rows_add(&log->rows, t_ns, 0, values);
-    log->begins += event == NRG_SPAN_BEGIN;
-    log->any = true;
+    add_to_slot(log, r->slot, t_ns, event, name, value);
 }
 
 static void begin(struct nrg_request_log *log, const struct nrg_proxy_request *r, int64_t t_ns,
@@ -102,30 +139,37 @@ static void count(struct nrg_request_log *log, const struct nrg_proxy_request *r
         add_row(log, r, t_ns, NRG_SPAN_COUNT, name, amount);
 }
 
-static int64_t api_name(const char *api)
+static int64_t api_name(const struct nrg_llm_api *api)
 {
-    for (int i = CHAT; i <= GENERATE; i++)
-        if (!strcmp(names[i].text, api))
+    for (int i = CHAT; api && i < OTHER; i++)
+        if (!strcmp(names[i].text, api->name))
             return i;
-    return 0;
+    return OTHER;
 }
 
-/* 0: no memory. */
-static int64_t model_name(struct nrg_request_log *log, const char *model)
+/* A name's id; 0: no memory. */
+static int64_t name_id(struct nrg_request_log *log, struct nrg_log_names *n, const char *text)
 {
-    const char *text = log->n_models + 1 < NRG_LOG_MODELS ? model : "(other models)";
-    for (size_t i = 0; i < log->n_models; i++)
-        if (!strcmp(log->models[i], model) || !strcmp(log->models[i], "(other models)"))
-            return log->model_names[i];
+    for (size_t i = 0; i < n->n; i++)
+        if (!strcmp(n->texts[i], text) || i + 1 == n->most)
+            return n->ids[i];
+    text = n->n + 1 < n->most ? text : n->others;
     char *copy = strdup(text);
-    if (!copy ||
-        nrg_recorder_span_name(log->recorder, log->next_name, NRG_REQUEST_MODEL_KIND, text)) {
+    if (!copy || nrg_recorder_span_name(log->recorder, log->next_name, n->kind, text)) {
         free(copy);
         return 0;
     }
-    log->models[log->n_models] = copy;
-    log->model_names[log->n_models++] = log->next_name;
+    n->texts[n->n] = copy;
+    n->ids[n->n++] = log->next_name;
     return log->next_name++;
+}
+
+static void mark(struct nrg_request_log *log, const struct nrg_proxy_request *r,
+                 struct nrg_log_names *n, const char *text)
+{
+    int64_t id = *text ? name_id(log, n, text) : 0;
+    if (id)
+        add_row(log, r, r->end_ns, NRG_SPAN_MARK, id, NRG_MISSING);
 }
 
 void nrg_request_log_begin(struct nrg_request_log *log, const struct nrg_proxy_request *r)
@@ -135,56 +179,79 @@ void nrg_request_log_begin(struct nrg_request_log *log, const struct nrg_proxy_r
     snprintf(track, sizeof track, "requests %zu", r->slot + 1);
     if (!slot->known)
         nrg_recorder_span_track(log->recorder, (int64_t)r->slot + 1, track);
-    *slot = (struct nrg_log_slot){.known = true, .last_ns = r->begin_ns};
+    *slot = (struct nrg_log_slot){.known = true, .text_ns = r->begin_ns, .last_ns = r->begin_ns};
     add_row(log, r, r->begin_ns, NRG_SPAN_BEGIN, REQUEST, r->id);
     add_row(log, r, r->begin_ns, NRG_SPAN_MARK, api_name(r->api), NRG_MISSING);
-    begin(log, r, r->begin_ns, PREFILL);
+    if (r->api)
+        begin(log, r, r->begin_ns, PREFILL);
 }
 
 void nrg_request_log_first(struct nrg_request_log *log, const struct nrg_proxy_request *r)
 {
     end(log, r, r->first_ns);
     begin(log, r, r->first_ns, DECODE);
-    log->slots[r->slot].decodes = true;
 }
 
-static void write_texts(struct nrg_request_log *log, const struct nrg_proxy_request *r,
-                        int64_t t_ns)
+/* Pieces of text that wait get their row. */
+static void write_texts(struct nrg_request_log *log, size_t at)
 {
-    struct nrg_log_slot *slot = &log->slots[r->slot];
-    if (slot->waiting)
-        count(log, r, t_ns, TEXTS, slot->waiting);
+    struct nrg_log_slot *slot = &log->slots[at];
+    if (!slot->waiting)
+        return;
+    add_to_slot(log, at, slot->text_ns, NRG_SPAN_COUNT, TEXTS, slot->waiting);
     slot->waiting = 0;
-    slot->last_ns = t_ns;
+    slot->last_ns = slot->text_ns;
 }
 
+/* A pause ends a row, so that it can be seen between two of them. */
 void nrg_request_log_texts(struct nrg_request_log *log, const struct nrg_proxy_request *r,
                            uint64_t n, int64_t t_ns)
 {
     struct nrg_log_slot *slot = &log->slots[r->slot];
+    if (t_ns - slot->text_ns >= TEXTS_NS)
+        write_texts(log, r->slot);
     slot->waiting += (int64_t)(n < INT32_MAX ? n : INT32_MAX);
+    slot->text_ns = t_ns;
     if (t_ns - slot->last_ns >= TEXTS_NS)
-        write_texts(log, r, t_ns);
+        write_texts(log, r->slot);
 }
 
-void nrg_request_log_end(struct nrg_request_log *log, const struct nrg_proxy_request *r)
+static void mark_path(struct nrg_request_log *log, const struct nrg_proxy_request *r)
+{
+    char text[NRG_PATH_KIND_MAX + 16];
+    size_t method = strcspn(r->path, " ");
+    if (r->status == 404)
+        snprintf(text, sizeof text, "%.*s (not found)", (int)method, r->path);
+    mark(log, r, &log->paths, r->status == 404 && *r->path ? text : r->path);
+}
+
+static enum name outcome_of(const struct nrg_proxy_request *r)
 {
     static const enum name outcomes[] = {[NRG_REQUEST_ANSWERED] = ANSWERED,
                                          [NRG_REQUEST_CANCELLED] = CANCELLED,
                                          [NRG_REQUEST_BROKEN] = BROKEN};
-    enum name outcome = outcomes[r->outcome];
-    if (r->outcome == NRG_REQUEST_ANSWERED && r->status >= 400)
-        outcome = BROKEN;
-    int64_t t_ns = r->end_ns, model = r->seen.model[0] ? model_name(log, r->seen.model) : 0;
-    write_texts(log, r, t_ns);
-    end(log, r, t_ns); /* prefill or decode */
+    bool refused = r->outcome == NRG_REQUEST_ANSWERED && r->status >= 400;
+    return refused ? BROKEN : outcomes[r->outcome];
+}
+
+void nrg_request_log_end(struct nrg_request_log *log, const struct nrg_proxy_request *r)
+{
+    int64_t t_ns = r->end_ns;
+    char status[16] = "";
+    log->any |= !nrg_llm_is_no_work(r->path, t_ns - r->begin_ns);
+    if (r->status)
+        snprintf(status, sizeof status, "%d", r->status);
+    write_texts(log, r->slot);
+    if (r->api)
+        end(log, r, t_ns); /* prefill or decode */
     count(log, r, t_ns, INPUT, r->seen.input);
     count(log, r, t_ns, CACHED, r->seen.cached);
     count(log, r, t_ns, OUTPUT, r->seen.output);
     count(log, r, t_ns, REASONING, r->seen.reasoning);
-    if (model)
-        add_row(log, r, t_ns, NRG_SPAN_MARK, model, NRG_MISSING);
-    add_row(log, r, t_ns, NRG_SPAN_MARK, outcome, NRG_MISSING);
+    mark(log, r, &log->models, r->seen.model);
+    mark_path(log, r);
+    mark(log, r, &log->statuses, status);
+    add_row(log, r, t_ns, NRG_SPAN_MARK, outcome_of(r), NRG_MISSING);
     end(log, r, t_ns);
 }
 
@@ -221,6 +288,9 @@ void nrg_request_log_hand_over(struct nrg_request_log *log, int64_t t_ns, bool n
     if (!now && t_ns - log->handed_ns < HAND_OVER_NS)
         return;
     log->handed_ns = t_ns;
+    for (size_t i = 0; i < log->n_slots; i++)
+        if (now || t_ns - log->slots[i].text_ns >= TEXTS_NS)
+            write_texts(log, i);
     nrg_rows_init(&done, NRG_S_COLUMNS);
     take_until(log, now ? INT64_MAX : t_ns - NRG_PROXY_LATE_NS, &done);
     nrg_recorder_span_rows(log->recorder, &done, log->begins);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
 #include "record/read/spans.h"
 
 #define MOST_TRACKS 16385         /* as many connections as a proxy may have */
@@ -42,6 +43,7 @@ static int begin_request(struct loader *l, struct track *track, const struct nrg
                                           .model = "",
                                           .api = "",
                                           .outcome = "",
+                                          .path = "",
                                           .begin_ns = row->t_ns,
                                           .first_ns = NRG_MISSING,
                                           .end_ns = NRG_MISSING,
@@ -81,6 +83,14 @@ static int take_count(struct loader *l, struct track *track, const struct nrg_sp
     return 0;
 }
 
+static int status_of(const char *text)
+{
+    int64_t status;
+    return !nrg_parse_i64(text, strlen(text), &status) && status >= 100 && status <= 999
+               ? (int)status
+               : 0;
+}
+
 static void take_mark(struct loader *l, struct track *track, const struct nrg_span_name *name)
 {
     struct nrg_relayed_request *q = &l->r->items[track->request - 1];
@@ -90,6 +100,10 @@ static void take_mark(struct loader *l, struct track *track, const struct nrg_sp
         q->api = name->text;
     else if (!strcmp(name->kind, NRG_REQUEST_OUTCOME_KIND))
         q->outcome = name->text;
+    else if (!strcmp(name->kind, NRG_REQUEST_PATH_KIND))
+        q->path = name->text;
+    else if (!strcmp(name->kind, NRG_REQUEST_STATUS_KIND))
+        q->status = status_of(name->text);
 }
 
 static void take_end(struct loader *l, struct track *track, int64_t t_ns)
@@ -127,6 +141,33 @@ static int take_row(struct loader *l, const struct nrg_span_row *row)
     return 0;
 }
 
+bool nrg_llm_is_streamed(const struct nrg_relayed_request *q)
+{
+    return q->first_ns != NRG_MISSING && q->n_texts > 0;
+}
+
+bool nrg_llm_is_no_work(const char *path, int64_t length_ns)
+{
+    static const char *const asking[] = {"GET ", "HEAD ", "OPTIONS "};
+    bool only_asks = false;
+    for (size_t i = 0; i < sizeof asking / sizeof *asking; i++)
+        only_asks |= !strncmp(path, asking[i], strlen(asking[i]));
+    return only_asks && length_ns < NRG_REQUEST_QUICK_NS;
+}
+
+/* After the texts have found theirs: these know requests by their index. */
+static void leave_out_no_work(struct nrg_relayed_requests *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct nrg_relayed_request *q = &r->items[i];
+        if (q->open || !nrg_llm_is_no_work(q->path, q->end_ns - q->begin_ns))
+            r->items[n++] = *q;
+    }
+    r->left_out = r->n - n;
+    r->n = n;
+}
+
 static int by_request(const void *a, const void *b)
 {
     const struct nrg_llm_texts *x = a, *y = b;
@@ -153,7 +194,9 @@ static void finish(struct nrg_relayed_requests *r, int64_t last_ns)
         q->output_tokens = q->output != NRG_MISSING ? (double)q->output
                            : q->output_estimated    ? (double)q->n_texts
                                                     : NAN;
+        q->understood = q->input != NRG_MISSING || !isnan(q->output_tokens);
     }
+    leave_out_no_work(r);
 }
 
 int nrg_llm_requests_load(struct nrg_relayed_requests *r, struct nrg_recording *recording,

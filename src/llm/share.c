@@ -9,26 +9,18 @@
 #include "base/mem.h"
 #include "llm/delay.h"
 #include "llm/internal.h"
+#include "llm/pots.h"
 #include "llm/slots.h"
 
-#define MOST_EXCESS 3 /* standard deviations of a slot that are still the requests' */
-#define CONFIDENT   1.96
-#define EXCHANGES   4
-
-/* What the requests of a slot share. */
-struct pot {
-    double active_j; /* energy above idle */
-    double law_j;    /* what the law says of all of them */
-    double given_j;  /* what they get */
-    double scatter_j;
-};
+#define CONFIDENT 1.96
 
 struct divider {
     struct nrg_llm_share *share;
     struct nrg_llm_slots slots, before; /* of the requests; of the baseline, maybe none */
-    struct pot *pots;
+    struct nrg_llm_pot *pots;
     struct nrg_llm_part *parts;
     bool law;
+    double spread_w;  /* of requests that are not understood */
     double follows;   /* correlation of what the law leaves of a slot with the one before */
     double scatter_w; /* of a slot */
 };
@@ -204,10 +196,11 @@ static double price_of(const struct divider *d, size_t slot, const struct nrg_ll
     amount[NRG_SERVING_PROMPT] = part->prompt;
     amount[NRG_SERVING_OUTPUT] = part->output;
     amount[NRG_SERVING_SEQUENCE] = part->sequence_s;
+    amount[NRG_SERVING_OTHER] = part->other_s;
     if (sequences_s > 0)
         amount[NRG_SERVING_BUSY] = all->amount[NRG_SERVING_BUSY] * part->sequence_s / sequences_s;
     if (!d->law)
-        return part->sequence_s;
+        return part->sequence_s + part->other_s;
     for (size_t t = NRG_SERVING_OUTPUT; t < NRG_SERVING_TERMS; t++)
         if (isfinite(d->share->fit.price[t].per.value))
             sum += d->share->fit.price[t].per.value * amount[t];
@@ -232,58 +225,69 @@ static void add_noise(const struct divider *d, struct noise *n, double joules)
     n->before = d->follows * n->before + joules;
 }
 
-static double left_of(const struct pot *pot)
+/* Of requests that are not understood as many as there would be if all took as long. */
+static double fill_law(struct divider *d)
 {
-    return pot->active_j - pot->law_j;
+    double amount[NRG_SERVING_TERMS], sum_s = 0, sum_s2 = 0;
+    for (size_t r = 0; r < d->share->requests.n; r++) {
+        size_t first, n = nrg_llm_slots_parts(&d->slots, r, d->parts, &first);
+        double other_s = 0;
+        for (size_t i = 0; i < n; i++) {
+            struct nrg_llm_pot *pot = &d->pots[first + i];
+            double price = price_of(d, first + i, &d->parts[i], amount), s = d->parts[i].other_s;
+            pot->law_j += price;
+            pot->other_law_j += s > 0 ? price : 0;
+            pot->other_s += s;
+            pot->other_s2 += s * s;
+            other_s += s;
+        }
+        sum_s += other_s;
+        sum_s2 += other_s * other_s;
+    }
+    return sum_s2 > 0 ? sum_s * sum_s / sum_s2 : 0;
 }
 
-/*
- * Tokens are not quite where they are believed, nor joules, so that one of two neighbours has too
- * many of these and the other too few: what the one has too many fills half of what the other
- * lacks, a few times. What there is together stays the same, and what stands out alone still does.
- */
-static void exchange(struct divider *d)
+/* Idle energy, and what is above. */
+static void fill_active(struct divider *d)
 {
-    for (int turn = 0; turn < EXCHANGES; turn++) {
-        double last_j = 0; /* that the slot before gives to this one */
-        for (size_t i = 0; i < d->slots.n; i++) {
-            double here_j = left_of(&d->pots[i]), give_j = 0;
-            double next_j = i + 1 < d->slots.n ? left_of(&d->pots[i + 1]) : 0;
-            if (here_j * next_j < 0)
-                give_j = copysign(0.5 * fmin(fabs(here_j), fabs(next_j)), here_j);
-            d->pots[i].active_j += last_j - give_j;
-            last_j = give_j;
-        }
+    struct nrg_llm_share *s = d->share;
+    double idle_w = isnan(s->idle_w) ? 0 : s->idle_w;
+    for (size_t i = 0; i < d->slots.n; i++) {
+        const struct nrg_serving_slot *slot = &d->slots.items[i];
+        struct nrg_llm_pot *pot = &d->pots[i];
+        pot->length_s = slot->amount[NRG_SERVING_IDLE];
+        double idle_j = fmin(idle_w * pot->length_s, slot->energy_j);
+        pot->active_j = slot->energy_j - idle_j;
+        s->idle_j += isnan(s->idle_w) ? 0 : idle_j;
     }
+}
+
+/* Their price is part of others': nothing tells what they used from what these did. */
+static bool others_are_joined(const struct divider *d)
+{
+    return d->law && d->share->fit.price[NRG_SERVING_OTHER].joined;
 }
 
 static void fill_pots(struct divider *d)
 {
-    struct nrg_llm_share *s = d->share;
-    double amount[NRG_SERVING_TERMS], idle_w = isnan(s->idle_w) ? 0 : s->idle_w;
-    for (size_t r = 0; r < s->requests.n; r++) {
-        size_t first, n = nrg_llm_slots_parts(&d->slots, r, d->parts, &first);
-        for (size_t i = 0; i < n; i++)
-            d->pots[first + i].law_j += price_of(d, first + i, &d->parts[i], amount);
+    double others = fill_law(d);
+    fill_active(d);
+    if (!d->law) {
+        for (size_t i = 0; i < d->slots.n; i++) {
+            struct nrg_llm_pot *pot = &d->pots[i];
+            double busy = fmin(1, d->slots.running_s[i] / pot->length_s);
+            pot->given_j = pot->law_j > 0 ? pot->active_j * busy : 0;
+        }
+        return;
     }
-    for (size_t i = 0; i < d->slots.n; i++) {
-        const struct nrg_serving_slot *slot = &d->slots.items[i];
-        double idle_j = fmin(idle_w * slot->amount[NRG_SERVING_IDLE], slot->energy_j);
-        d->pots[i].active_j = slot->energy_j - idle_j;
-        d->pots[i].scatter_j = d->scatter_w * slot->amount[NRG_SERVING_IDLE];
-        s->idle_j += isnan(s->idle_w) ? 0 : idle_j;
-    }
-    if (d->law)
-        exchange(d);
-    for (size_t i = 0; i < d->slots.n; i++) {
-        const struct nrg_serving_slot *slot = &d->slots.items[i];
-        struct pot *pot = &d->pots[i];
-        double most_j = pot->law_j + MOST_EXCESS * pot->scatter_j;
-        double busy = fmin(1, slot->amount[NRG_SERVING_BUSY] / slot->amount[NRG_SERVING_IDLE]);
-        pot->given_j = !(pot->law_j > 0) ? 0
-                       : !d->law         ? pot->active_j * busy
-                                         : fmin(pot->active_j, most_j);
-    }
+    nrg_llm_pots_exchange(d->pots, d->slots.n);
+    struct nrg_llm_spread spread = nrg_llm_pots_spread(
+        d->pots, d->slots.n, others, d->share->fit.price[NRG_SERVING_OTHER].per.value);
+    d->spread_w = spread.w;
+    d->scatter_w *= spread.scatter_by;
+    for (size_t i = 0; i < d->slots.n; i++)
+        d->pots[i].scatter_j = d->scatter_w * d->pots[i].length_s;
+    nrg_llm_pots_give(d->pots, d->slots.n, d->spread_w);
 }
 
 /* What was used above idle while a request ran: it can't have used more. Its slots, and one more on
@@ -315,30 +319,54 @@ static double law_doubt(const struct divider *d, const double beyond[NRG_SERVING
     return hypot(chosen, fit->half * sqrt(nrg_serving_variance(fit, beyond)));
 }
 
+/* A request's energy, and what makes it uncertain, slot by slot. */
+struct claim {
+    double beyond[NRG_SERVING_TERMS]; /* what it did beyond its share of what all did */
+    double shared_s;                  /* of idle power */
+    double own_s, others_s; /* of power that differs from the law's: its own, and that of others */
+    double unsure_j;        /* that may be of requests that are not understood */
+    struct noise noise;
+};
+
+/*
+ * In a slot the request gets its share of what all get and, where it is not understood, its part of
+ * what is left to such. Power of its own that the law does not have is known as far as that part
+ * shows it; power of others of that sort hides in it.
+ */
+static void claim_slot(struct divider *d, size_t slot, const struct nrg_llm_part *part,
+                       struct nrg_llm_energy *e, struct claim *c)
+{
+    const struct nrg_llm_pot *pot = &d->pots[slot];
+    const double *all = d->slots.items[slot].amount;
+    double amount[NRG_SERVING_TERMS], price = price_of(d, slot, part, amount);
+    double share = pot->law_j > 0 ? price / pot->law_j : 0;
+    double of_others = part->other_s > 0 ? part->other_s / pot->other_s : 0;
+    double takes = of_others * pot->gain + share * (1 - pot->gain); /* of what the law leaves */
+    e->energy_j += share * pot->given_j + of_others * pot->other_j;
+    add_noise(d, &c->noise, takes * pot->scatter_j);
+    c->shared_s += takes * pot->length_s;
+    c->own_s += part->other_s * (1 - takes);
+    c->others_s += takes * sqrt(fmax(pot->other_s2 - part->other_s * part->other_s, 0));
+    c->unsure_j += pot->other_s > 0 && part->other_s <= 0 ? share * fmax(pot->given_j, 0) : 0;
+    for (size_t t = NRG_SERVING_OUTPUT; (share > 0 || of_others > 0) && t < NRG_SERVING_TERMS; t++)
+        c->beyond[t] += amount[t] - takes * all[t];
+}
+
 /* With the law's doubt, and what the slots' noise and the idle power may add. */
 static void give_by_law(struct divider *d, size_t r)
 {
     struct nrg_llm_share *s = d->share;
     struct nrg_llm_energy *e = &s->energies[r];
-    double amount[NRG_SERVING_TERMS], beyond[NRG_SERVING_TERMS] = {0}, shared_s = 0;
-    struct noise noise = {0, 0};
-    size_t first, n = nrg_llm_slots_parts(&d->slots, r, d->parts, &first);
-    for (size_t i = 0; i < n; i++) {
-        const struct pot *pot = &d->pots[first + i];
-        const struct nrg_serving_slot *slot = &d->slots.items[first + i];
-        double price = price_of(d, first + i, &d->parts[i], amount);
-        double share = pot->law_j > 0 ? price / pot->law_j : 0;
-        e->energy_j += share * pot->given_j;
-        add_noise(d, &noise, share * pot->scatter_j);
-        shared_s += share * slot->amount[NRG_SERVING_IDLE];
-        for (size_t t = NRG_SERVING_OUTPUT; share > 0 && t < NRG_SERVING_TERMS; t++)
-            beyond[t] += amount[t] - share * slot->amount[t];
-    }
+    struct claim c = {0};
+    size_t first = 0, n = nrg_llm_slots_parts(&d->slots, r, d->parts, &first);
+    for (size_t i = 0; i < n; i++)
+        claim_slot(d, first + i, &d->parts[i], e, &c);
     double price = s->fit.price[NRG_SERVING_PROMPT].per.value;
     double unsaid_j = isfinite(price) ? price * d->slots.prompts[r].spread : 0;
-    noise.square += pow(s->idle_doubt_w * shared_s, 2) + unsaid_j * unsaid_j;
-    double half = hypot(law_doubt(d, beyond), CONFIDENT * sqrt(noise.square));
-    e->low_j = fmax(0, e->energy_j - half);
+    double square = c.noise.square + pow(s->idle_doubt_w * c.shared_s, 2) + unsaid_j * unsaid_j +
+                    pow(d->spread_w * c.own_s, 2) + pow(d->spread_w * c.others_s, 2);
+    double half = hypot(law_doubt(d, c.beyond), CONFIDENT * sqrt(square));
+    e->low_j = fmax(0, e->energy_j - half - (others_are_joined(d) ? c.unsure_j : 0));
     e->high_j = fmin(e->energy_j + half, fmax(e->energy_j, most_of(d, first, n)));
 }
 
@@ -348,10 +376,11 @@ static void give_equally(struct divider *d, size_t r)
     struct nrg_llm_energy *e = &d->share->energies[r];
     size_t first, n = nrg_llm_slots_parts(&d->slots, r, d->parts, &first);
     for (size_t i = 0; i < n; i++) {
-        const struct pot *pot = &d->pots[first + i];
-        double share = pot->law_j > 0 ? d->parts[i].sequence_s / pot->law_j : 0;
+        const struct nrg_llm_pot *pot = &d->pots[first + i];
+        double runs_s = d->parts[i].sequence_s + d->parts[i].other_s;
+        double share = pot->law_j > 0 ? runs_s / pot->law_j : 0;
         e->energy_j += share * pot->given_j;
-        e->high_j += d->parts[i].sequence_s > 0 ? pot->active_j : 0;
+        e->high_j += runs_s > 0 ? pot->active_j : 0;
         e->low_j += share > 1 - 1e-9 && !isnan(d->share->idle_w) ? pot->given_j : 0;
     }
 }
@@ -373,7 +402,8 @@ static void divide(struct divider *d)
         }
         s->requests_j += e->energy_j;
         s->estimated += q->output_estimated;
-        s->unknown += q->input == NRG_MISSING && isnan(q->output_tokens);
+        s->unknown += !q->understood;
+        s->unknown_j += q->understood ? 0 : e->energy_j;
     }
     s->total_j = sum->total_j;
     s->unattributed_j = s->total_j - s->requests_j - s->idle_j;

@@ -9,6 +9,9 @@
  * estimate's) or the law's, whichever is known better; without either it is not known, and its
  * energy is in the others.
  *
+ * A request that is not understood is known by its time: the law has a price for a second of such,
+ * and what it leaves in their slots is theirs as far as it is no noise (pots.h).
+ *
  * Where no law can be fitted (too little time, or counts that never change), the requests that run
  * share a slot equally. Their interval then goes from what they used while they were alone to all
  * that was used while they ran.
@@ -38,7 +41,8 @@ struct nrg_llm_share {
     double requests_j, idle_j, unattributed_j, total_j; /* idle_j NAN: not known */
     double idle_w, idle_doubt_w;
     const char *idle_method;   /* "baseline", "estimate", "regression", NULL */
-    size_t estimated, unknown; /* requests whose output is estimated; without counts */
+    size_t estimated, unknown; /* requests whose output is estimated; that are not understood */
+    double unknown_j;          /* of these; part of requests_j */
 };
 
 /* -ENODATA: the recording has no requests, or no energy. */

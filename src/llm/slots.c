@@ -106,12 +106,12 @@ static void spread(const struct nrg_llm_slots *s, struct nrg_llm_part *parts, si
         int64_t end = i == last || end_of(s, i) > to_ns ? to_ns : end_of(s, i);
         double share = length_ns > 0 ? (double)(end - begin) / length_ns : 1;
         double *to[] = {&parts[i - first].prompt, &parts[i - first].output,
-                        &parts[i - first].sequence_s};
+                        &parts[i - first].sequence_s, &parts[i - first].other_s};
         *to[field] += amount * (i == slot_at(s, from_ns) && i == last ? 1 : share);
     }
 }
 
-enum { PROMPT, OUTPUT, SEQUENCE };
+enum { PROMPT, OUTPUT, SEQUENCE, OTHER };
 
 static int64_t within(const struct nrg_llm_slots *s, int64_t t_ns)
 {
@@ -132,11 +132,6 @@ static void spread_texts(const struct nrg_llm_slots *s, const struct nrg_relayed
     }
 }
 
-static bool is_streamed(const struct nrg_relayed_request *q)
-{
-    return q->first_ns != NRG_MISSING && q->n_texts > 0;
-}
-
 /*
  * Nanoseconds that a token of a prompt takes: until the first text at least that, and requests
  * wait, too, so it is the tenth of the requests that are fastest. Where all of them wait, none is
@@ -153,7 +148,7 @@ static int find_reading(struct nrg_llm_slots *s)
         const struct nrg_relayed_request *q = &s->requests->items[i];
         const struct nrg_llm_prompt *prompt = &s->prompts[i];
         tokens += prompt->tokens;
-        if (is_streamed(q) && !(prompt->spread > 0) && prompt->tokens >= LEAST_PROMPT)
+        if (nrg_llm_is_streamed(q) && !(prompt->spread > 0) && prompt->tokens >= LEAST_PROMPT)
             values[n++] = (double)(q->first_ns - q->begin_ns) / prompt->tokens;
     }
     for (size_t i = 0; i < s->n; i++)
@@ -174,13 +169,30 @@ static void find_read(const struct nrg_llm_slots *s, const struct nrg_relayed_re
 {
     int64_t takes_ns = (int64_t)(s->read_ns * prompt);
     *from_ns = q->begin_ns;
-    *to_ns = is_streamed(q) ? q->first_ns : q->end_ns;
+    *to_ns = nrg_llm_is_streamed(q) ? q->first_ns : q->end_ns;
     if (takes_ns > 0 && takes_ns < *to_ns - *from_ns)
-        *(is_streamed(q) ? from_ns : to_ns) =
-            is_streamed(q) ? q->first_ns - takes_ns : q->begin_ns + takes_ns;
+        *(nrg_llm_is_streamed(q) ? from_ns : to_ns) =
+            nrg_llm_is_streamed(q) ? q->first_ns - takes_ns : q->begin_ns + takes_ns;
     *to_ns = *to_ns < *from_ns ? *from_ns : *to_ns > q->end_ns ? q->end_ns : *to_ns;
     *from_ns = within(s, *from_ns);
     *to_ns = within(s, *to_ns);
+}
+
+/* Adds tokens to the slots between two times, by time and pace. */
+static void spread_whole(const struct nrg_llm_slots *s, struct nrg_llm_part *parts, size_t first,
+                         int64_t from_ns, int64_t to_ns, double tokens)
+{
+    size_t begin = slot_at(s, from_ns), last = slot_at(s, to_ns);
+    double sum = 0;
+    for (int turn = 0; turn < 2; turn++)
+        for (size_t i = begin; i <= last; i++) {
+            int64_t from = begin_of(s, i) > from_ns ? begin_of(s, i) : from_ns;
+            int64_t to = i < last && end_of(s, i) < to_ns ? end_of(s, i) : to_ns;
+            double part = (double)(to - from) * s->pace[i];
+            sum += turn ? 0 : part;
+            if (turn)
+                parts[i - first].output += sum > 0 ? tokens * part / sum : i == last ? tokens : 0;
+        }
 }
 
 size_t nrg_llm_slots_parts(const struct nrg_llm_slots *s, size_t request,
@@ -195,32 +207,90 @@ size_t nrg_llm_slots_parts(const struct nrg_llm_slots *s, size_t request,
     *first = slot_at(s, begin_ns);
     size_t n = slot_at(s, end_ns) - *first + 1;
     memset(parts, 0, n * sizeof *parts);
-    spread(s, parts, *first, SEQUENCE, begin_ns, end_ns, (double)(end_ns - begin_ns) * 1e-9);
+    spread(s, parts, *first, q->understood ? SEQUENCE : OTHER, begin_ns, end_ns,
+           (double)(end_ns - begin_ns) * 1e-9);
+    if (!q->understood)
+        return n;
     if (prompt > 0)
         spread(s, parts, *first, PROMPT, from_ns, to_ns, prompt);
-    if (is_streamed(q))
+    if (nrg_llm_is_streamed(q))
         spread_texts(s, q, parts, *first);
     else if (q->output_tokens > 0)
-        spread(s, parts, *first, OUTPUT, to_ns < end_ns ? to_ns : begin_ns, end_ns,
-               q->output_tokens);
+        spread_whole(s, parts, *first, to_ns < end_ns ? to_ns : begin_ns, end_ns, q->output_tokens);
     return n;
 }
 
-/* Time in which at least one request runs; they come in order of their begin. */
-static void add_busy(struct nrg_llm_slots *s)
+/* Adds the part of each slot between two times. */
+static void add_time(const struct nrg_llm_slots *s, int64_t from_ns, int64_t to_ns, double *seconds)
+{
+    for (size_t i = slot_at(s, from_ns); from_ns < to_ns && i < s->n; i++) {
+        int64_t end_ns = end_of(s, i) < to_ns ? end_of(s, i) : to_ns;
+        seconds[i] += (double)(end_ns - from_ns) * 1e-9;
+        from_ns = end_ns;
+    }
+}
+
+/* Time in which at least one request runs, of all or of those that are understood; they come in
+ * order of their begin. */
+static void add_running(const struct nrg_llm_slots *s, bool all, double *seconds)
 {
     int64_t done_ns = s->begin_ns;
     for (size_t r = 0; r < s->requests->n; r++) {
         const struct nrg_relayed_request *q = &s->requests->items[r];
         int64_t from_ns = within(s, q->begin_ns), to_ns = within(s, q->end_ns);
-        from_ns = from_ns < done_ns ? done_ns : from_ns;
-        for (size_t i = slot_at(s, from_ns); from_ns < to_ns && i < s->n; i++) {
-            int64_t end_ns = end_of(s, i) < to_ns ? end_of(s, i) : to_ns;
-            s->items[i].amount[NRG_SERVING_BUSY] += (double)(end_ns - from_ns) * 1e-9;
-            from_ns = end_ns;
-        }
+        if (!all && !q->understood)
+            continue;
+        add_time(s, from_ns < done_ns ? done_ns : from_ns, to_ns, seconds);
         done_ns = to_ns > done_ns ? to_ns : done_ns;
     }
+}
+
+static void add_busy(struct nrg_llm_slots *s)
+{
+    add_running(s, false, s->running_s);
+    for (size_t i = 0; i < s->n; i++) {
+        s->items[i].amount[NRG_SERVING_BUSY] = s->running_s[i];
+        s->running_s[i] = 0;
+    }
+    add_running(s, true, s->running_s);
+}
+
+/*
+ * Tokens and seconds of all streams between their first text and their end; where few run, their
+ * mean over the run counts as much as one of them.
+ */
+static void set_pace(struct nrg_llm_slots *s, struct nrg_llm_part *parts, double *seconds)
+{
+    double all = 0, all_s = 0;
+    for (size_t r = 0; r < s->requests->n; r++) {
+        const struct nrg_relayed_request *q = &s->requests->items[r];
+        size_t first, n = nrg_llm_is_streamed(q) ? nrg_llm_slots_parts(s, r, parts, &first) : 0;
+        if (n)
+            add_time(s, within(s, q->first_ns), within(s, q->end_ns), seconds);
+        for (size_t i = 0; i < n; i++)
+            s->pace[first + i] += parts[i].output;
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        all += s->pace[i];
+        all_s += seconds[i];
+    }
+    double mean = all > 0 && all_s > 0 ? all / all_s : 0;
+    for (size_t i = 0; i < s->n; i++) {
+        double one_s = s->items[i].amount[NRG_SERVING_IDLE];
+        s->pace[i] = mean > 0 ? (s->pace[i] + mean * one_s) / (seconds[i] + one_s) : 1;
+    }
+}
+
+static int find_pace(struct nrg_llm_slots *s)
+{
+    struct nrg_llm_part *parts = nrg_calloc(s->n, sizeof *parts);
+    double *seconds = nrg_calloc(s->n, sizeof *seconds);
+    if (parts && seconds)
+        set_pace(s, parts, seconds);
+    int rc = parts && seconds ? 0 : -ENOMEM;
+    free(parts);
+    free(seconds);
+    return rc;
 }
 
 static int add_requests(struct nrg_llm_slots *s)
@@ -235,6 +305,7 @@ static int add_requests(struct nrg_llm_slots *s)
             amount[NRG_SERVING_PROMPT] += parts[i].prompt;
             amount[NRG_SERVING_OUTPUT] += parts[i].output;
             amount[NRG_SERVING_SEQUENCE] += parts[i].sequence_s;
+            amount[NRG_SERVING_OTHER] += parts[i].other_s;
         }
     }
     free(parts);
@@ -251,9 +322,11 @@ static int make_empty(struct nrg_llm_slots *s, struct nrg_frame *frame,
     s->n = s->n ? s->n : 1; /* the last one takes the rest */
     s->items = nrg_calloc(s->n, sizeof *s->items);
     s->known = nrg_calloc(s->n, sizeof *s->known);
+    s->running_s = nrg_calloc(s->n, sizeof *s->running_s);
+    s->pace = nrg_calloc(s->n, sizeof *s->pace);
     s->domain_j = nrg_calloc(s->n, sizeof *s->domain_j);
     s->domain_known = nrg_calloc(s->n, sizeof *s->domain_known);
-    if (!s->items || !s->known || !s->domain_j || !s->domain_known)
+    if (!s->items || !s->known || !s->running_s || !s->pace || !s->domain_j || !s->domain_known)
         return -ENOMEM;
     for (size_t i = 0; i < s->n; i++) {
         s->items[i].begin_ns = begin_of(s, i);
@@ -279,6 +352,8 @@ int nrg_llm_slots_make(struct nrg_llm_slots *s, struct nrg_frame *frame,
         return rc;
     add_busy(s);
     rc = find_reading(s);
+    if (!rc)
+        rc = find_pace(s);
     return rc ? rc : add_requests(s);
 }
 
@@ -296,6 +371,8 @@ void nrg_llm_slots_release(struct nrg_llm_slots *s)
     free(s->prompts);
     free(s->items);
     free(s->known);
+    free(s->running_s);
+    free(s->pace);
     free(s->domain_j);
     free(s->domain_known);
     *s = (struct nrg_llm_slots){0};

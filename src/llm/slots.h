@@ -1,8 +1,10 @@
 /*
  * The run of a recording in slots of equal length, with the joules of each and what the requests
  * did in it. The tokens of a streamed answer are where its text came, between one piece and the one
- * before; those of its prompt between its begin and its first text. An answer that came as a whole
- * has both spread over all of its time.
+ * before; those of its prompt between its begin and its first text. Of an answer that came as a
+ * whole, output is made as quickly as that of streams is at the same time, which is slower while
+ * prompts are read; without streams both are spread over all of its time. A request that is not
+ * understood has its time alone, apart from that of the others.
  *
  * Make, release; the requests must outlive it. 0 or -errno. One thread at a time.
  */
@@ -24,7 +26,9 @@ struct nrg_llm_slots {
     double read_ns;                 /* that a token of a prompt takes at least; 0: not known */
     struct nrg_llm_prompt *prompts; /* of the requests */
     struct nrg_serving_slot *items;
-    bool *known; /* readings cover all of it */
+    bool *known;       /* readings cover all of it */
+    double *pace;      /* tokens that a stream gets per second, or 1 */
+    double *running_s; /* in which at least one request runs, understood or not */
     double *domain_j;
     bool *domain_known;
 };
@@ -32,6 +36,7 @@ struct nrg_llm_slots {
 /* What one request did in one slot. */
 struct nrg_llm_part {
     double prompt, output, sequence_s;
+    double other_s; /* of a request that is not understood */
 };
 
 /* Slots of the summary's run; all that is measured in no request is theirs, too. */

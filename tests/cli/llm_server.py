@@ -101,10 +101,102 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.huge(test["huge"])
         elif self.path.startswith("/api/"):
             self.ollama(ask, test)
+        elif self.path.startswith("/v1/messages/count_tokens"):
+            self.whole(200, json.dumps({"input_tokens": test["prompt"]}).encode())
+        elif self.path.startswith("/v1/messages"):
+            (self.messages_stream if ask.get("stream") else self.messages_whole)(ask, test)
+        elif self.path in self.READERS:
+            self.read_only(ask, test)
+        elif self.path.startswith("/v1/audio/"):
+            self.unknown(test)
+        elif self.path == "/generate":
+            self.generate(ask, test)
         elif ask.get("stream"):
             self.openai_stream(ask, test)
         else:
             self.openai_whole(ask, test)
+
+    def message_usage(self, test):
+        """Anthropic's: what a cache had, or got, is not in input_tokens."""
+        return {"input_tokens": test["prompt"] - test.get("cached", 0) - test.get("created", 0), "cache_read_input_tokens": test.get("cached", 0),
+                "cache_creation_input_tokens": test.get("created", 0)}
+
+    def messages_whole(self, ask, test):
+        self.work(test)
+        for _ in range(test["tokens"]):
+            self.server.owner.on_token()
+            time.sleep(test["pause"])
+        self.whole(200, json.dumps({"id": "msg", "type": "message", "role": "assistant", "model": ask.get("model"), "stop_reason": "end_turn",
+                                    "stop_sequence": None, "content": [{"type": "text", "text": "secret-answer"}],
+                                    "usage": {**self.message_usage(test), "output_tokens": test["tokens"]}}).encode())
+
+    def messages_stream(self, ask, test):
+        self.begin_stream("text/event-stream; charset=utf-8")
+        def event(kind, **document):
+            self.chunk(f"event: {kind}\ndata: {json.dumps({'type': kind, **document})}\n\n".encode())
+        self.work(test)
+        event("message_start", message={"id": "msg", "type": "message", "role": "assistant", "model": ask.get("model"), "content": [],
+                                        "stop_reason": None, "stop_sequence": None, "usage": {**self.message_usage(test), "output_tokens": 1}})
+        event("ping")
+        kinds = test.get("kinds", ("text",))
+        made = 0
+        for index, kind in enumerate(kinds):
+            name = {"text": ("text", "text_delta", "text"), "thinking": ("thinking", "thinking_delta", "thinking"),
+                    "json": ("tool_use", "input_json_delta", "partial_json")}[kind]
+            block = {"type": name[0], **({"id": "t", "name": "f", "input": {}} if kind == "json" else {name[2]: ""})}
+            event("content_block_start", index=index, content_block=block)
+            first, until = made, test["tokens"] * (index + 1) // len(kinds)
+            while made < until:
+                if made == test.get("die_after"):
+                    raise BrokenPipeError("died as asked")
+                self.server.owner.on_token()
+                piece = "secret-answer "
+                if kind == "json":
+                    piece = "{" * (made == first) + ('"secret-answer":0}' if made + 1 == until else " ")
+                event("content_block_delta", index=index, delta={"type": name[1], name[2]: piece})
+                made += 1
+                time.sleep(test["pause"])
+            event("content_block_stop", index=index)
+        if test.get("error"):
+            event("error", error={"type": "overloaded_error", "message": "as asked"})
+        else:
+            event("message_delta", delta={"stop_reason": "end_turn", "stop_sequence": None}, usage={"output_tokens": test["tokens"]})
+            event("message_stop")
+        self.end_stream()
+
+    READERS = ("/v1/embeddings", "/v1/rerank", "/score", "/classify", "/pooling")
+
+    def read_only(self, ask, test):
+        """Embeddings, rerank and score: rerank's usage has only the sum."""
+        self.work(test)
+        usage = {"total_tokens": test["prompt"]} if "rerank" in self.path else {"prompt_tokens": test["prompt"], "total_tokens": test["prompt"]}
+        self.whole(200, json.dumps({"object": "list", "model": ask.get("model"), "usage": usage,
+                                    "data": [{"object": "embedding", "index": 0, "embedding": [0.5, 0.25], "score": 0.5}]}).encode())
+
+    def unknown(self, test):
+        """So many joules over a time, of which the answer says nothing."""
+        pieces = 1 + int(test.get("first", 0) / 0.005)
+        for _ in range(pieces):
+            time.sleep(test.get("first", 0) / pieces)
+            self.server.owner.on_joules(test.get("joules", 0) / pieces)
+        self.whole(200, b'{"text":"secret-answer"}')
+
+    def generate(self, ask, test):
+        """SGLang's: text so far, and counts, in each event."""
+        self.work(test)
+        def document(made):
+            return json.dumps({"text": "secret-answer" * made, "meta_info": {"prompt_tokens": test["prompt"], "completion_tokens": made,
+                                                                           "cached_tokens": test.get("cached", 0)}}).encode()
+        if not ask.get("stream"):
+            self.whole(200, document(test["tokens"]))
+            return
+        self.begin_stream("text/event-stream")
+        for made in range(1, test["tokens"] + 1):
+            self.server.owner.on_token()
+            self.chunk(b"data: " + document(made) + b"\n\n")
+            time.sleep(test["pause"])
+        self.chunk(b"data: [DONE]\n\n")
+        self.end_stream()
 
     def usage(self, test):
         return {"prompt_tokens": test["prompt"], "completion_tokens": test["tokens"],
@@ -151,7 +243,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if test["pause"]:
                 time.sleep(test["pause"])
         event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-        if test["usage"]:
+        asked = (ask.get("stream_options") or {}).get("include_usage")
+        if asked if test["usage"] == "asked" else test["usage"]:
             event({**head, "choices": [], "usage": self.usage(test)})
         self.chunk(b"data: [DONE]\n\n")
         self.end_stream()
@@ -201,10 +294,13 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class LlmServer:
+    """The machine's joules are its owner's affair: on_prompt(tokens), on_token(), on_joules(joules)."""
+
     def __init__(self, certificate=None, on_prompt=None, on_token=None):
         self.requests, self.broken, self.sent = [], [], 0
         self.on_prompt = on_prompt or (lambda tokens: None)
         self.on_token = on_token or (lambda: None)
+        self.on_joules = lambda joules: None
         self.http = Server(("127.0.0.1", 0), Handler)
         self.http.owner = self
         if certificate:
@@ -247,6 +343,7 @@ def main():
     given = parser.parse_args()
     meter = Meter(given.joules)
     server = LlmServer(on_prompt=lambda n: meter.add(given.prompt_j * n), on_token=lambda: meter.add(given.output_j))
+    server.on_joules = meter.add
     print(server.url, flush=True)
     sys.stdin.read()
     server.close()

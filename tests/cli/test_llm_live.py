@@ -46,6 +46,33 @@ class Clients:
                 done.result()
 
 
+class MixedClients(Clients):
+    """All APIs, and requests of which nobody understands what they do: known by the order in which each client sent them."""
+
+    APIS = (("/v1/chat/completions", True), ("/v1/chat/completions", False), ("/v1/completions", True), ("/v1/responses", False), ("/v1/messages", True),
+            ("/v1/messages", False), ("/api/chat", True), ("/generate", True), ("/v1/embeddings", False), ("/v1/rerank", False))
+
+    def __init__(self, port, count, seed):
+        super().__init__(port, count, seed)
+        self.unknown = []  # when it was sent, and its joules
+
+    def ask(self, connection, rng):
+        if rng.random() < 0.15:
+            length, joules = rng.uniform(0.1, 0.6), rng.uniform(0, 20)
+            self.unknown.append((time.monotonic(), joules))
+            connection.request("POST", "/v1/audio/transcriptions", json.dumps({"test": {"first": length, "joules": joules}}))
+            connection.getresponse().read()
+            return
+        with self.lock:
+            prompt = next(self.prompts)
+        path, stream = rng.choice(self.APIS)
+        tokens = 0 if path in ("/v1/embeddings", "/v1/rerank") else rng.randint(5, 60)
+        self.truth[prompt] = PROMPT_J * prompt + OUTPUT_J * tokens
+        connection.request("POST", path, json.dumps({"model": "m", "stream": stream, "test": {
+            "prompt": prompt, "tokens": tokens, "first": prompt * 2e-5, "pause": rng.choice((0.001, 0.004, 0.01))}}))
+        connection.getresponse().read()
+
+
 class Live(ProxyCase):
     SCENARIO = f"domain package-0\n  power {IDLE_W}\n  joules-from joules\n"
 
@@ -55,11 +82,11 @@ class Live(ProxyCase):
         self.started.append(server)
         return server, server.stdout.readline().strip()
 
-    def drive(self, count, seed=1):
+    def drive(self, count, seed=1, kind=Clients):
         """(joules of each request by its prompt's tokens, of all); the proxy's result is in self."""
         server, url = self.start_server()
         with self.proxy("--rate", "50Hz", "--baseline", "1s", upstream=url):
-            clients = Clients(self.port, count, seed)
+            self.clients = clients = kind(self.port, count, seed)
             clients.run(SECONDS)
         server.communicate(timeout=LIMIT_S)
         with open(self.path("joules"), encoding="ascii") as f:
@@ -99,6 +126,21 @@ class Live(ProxyCase):
         self.assertGreater(sum(held) / len(held), 0.9)
         prices = [row[key] for row in rows for key in row if key.endswith("holds")]
         self.assertGreaterEqual(sum(prices), 5, rows)
+
+    def test_mixed_apis_and_requests_that_are_not_understood(self):
+        """Those that were understood got the joules of the others, too."""
+        truth, used_j = self.drive(8, seed=3, kind=MixedClients)
+        self.assert_adds_up()
+        known = [q for q in self.result["requests"] if q["understood"]]
+        unknown = [q for q in self.result["requests"] if not q["understood"]]
+        self.assertEqual({q["input_tokens"] for q in known}, set(truth))
+        self.assertEqual(len(unknown), len(self.clients.unknown))
+        joules = [j for _, j in sorted(self.clients.unknown)]  # two that were sent at once may be the other way round
+        held = [q["low_j"] <= truth[q["input_tokens"]] <= q["high_j"] for q in known]
+        others = [q["low_j"] <= j <= q["high_j"] for q, j in zip(unknown, joules)]
+        self.assertGreater(sum(held) / len(held), 0.85, self.result["law"])
+        self.assertGreater(sum(others) / len(others), 0.8, [(q["energy_j"], q["low_j"], q["high_j"], j) for q, j in zip(unknown, joules)])
+        self.assertLess(abs(sum(q["energy_j"] for q in known) / sum(truth.values()) - 1), 0.1)
 
 
 if __name__ == "__main__":

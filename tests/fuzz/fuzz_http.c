@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "llm/proxy/api.h"
 #include "llm/proxy/body.h"
 
 static size_t end_of_body(const struct nrg_http_head *head, const char *at, size_t n, size_t step)
@@ -26,16 +27,30 @@ static size_t end_of_body(const struct nrg_http_head *head, const char *at, size
     return body.done ? i : n;
 }
 
+/* A short line of a method and words, nothing of a query in it. */
+static void check_kind(const struct nrg_http_head *head)
+{
+    char kind[NRG_PATH_KIND_MAX];
+    memset(kind, 1, sizeof kind);
+    nrg_path_kind(head, kind);
+    size_t n = strnlen(kind, sizeof kind);
+    if (n == sizeof kind || strpbrk(kind, "?=&%\1"))
+        abort();
+    nrg_llm_api_of(head);
+}
+
 static void check_written(const struct nrg_http_head *head)
 {
     static char text[NRG_HTTP_HEAD_MAX + 4096];
     struct nrg_http_out out = {text, sizeof text, 0};
     struct nrg_http_head again;
     const struct nrg_http_extra extra = {.close = true};
+    if (!head->is_answer)
+        check_kind(head);
     if (head->is_answer)
         nrg_http_write_answer(&out, head, &extra);
     else
-        nrg_http_write_request(&out, head, "h", "/p");
+        nrg_http_write_request(&out, head, "h", "/p", false);
     if (out.n > out.size)
         return;
     int rc = nrg_http_head_parse(&again, text, out.n, head->is_answer);

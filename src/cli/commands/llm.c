@@ -28,6 +28,9 @@ static const struct nrg_opt options[] = {
     {"header", 0, NRG_OPT_FLAG, NULL,
      "proxy: x-nrg-joules in every answer; else where a request has that field",
      offsetof(struct nrg_llm_values, header)},
+    {"ask-usage", 0, NRG_OPT_FLAG, NULL,
+     "proxy: asks for the usage of streams whose clients don't, and takes it out of the answers",
+     offsetof(struct nrg_llm_values, ask_usage)},
     {"output", 'o', NRG_OPT_STRING, "FILE", "proxy: the recording (nrg-DATE-TIME-PID.nrg)",
      offsetof(struct nrg_llm_values, output)},
     {"force", 'f', NRG_OPT_FLAG, NULL, "proxy: overwrite the recording",
@@ -85,9 +88,10 @@ const struct nrg_command nrg_cmd_llm = {
     .summary = "joules of requests to a language model's server",
     .synopsis = "proxy --upstream URL [OPTIONS] | report [OPTIONS] FILE.nrg",
     .about =
-        "proxy passes HTTP requests on to a server with an OpenAI-compatible or Ollama API, and\n"
-        "records the machine meanwhile: when requests begin, give their first text and end, and\n"
-        "what tokens they used. Point clients at it instead of the server; it must run on the\n"
+        "proxy passes HTTP requests on to a server with an OpenAI-compatible, Anthropic or Ollama\n"
+        "API, and records the machine meanwhile: when requests begin, give their first text and\n"
+        "end, and what tokens they used. Point clients at it instead of the server; it must run on "
+        "the\n"
         "server's machine. Ctrl-C ends it: requests that run are waited for, after a second "
         "Ctrl-C\n"
         "they are not; then the joules of each request and model are printed, which with the idle\n"

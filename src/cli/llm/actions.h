@@ -9,7 +9,7 @@
 
 struct nrg_llm_values {
     const char *upstream, *listen, *output, *json;
-    bool header, force;
+    bool header, force, ask_usage;
     double rate_hz;
     int64_t for_ns, baseline_ns, gather_ns;
     int requests, connections;

@@ -113,6 +113,7 @@ static int open_proxy(struct relay *r)
     const struct nrg_proxy_options options = {.upstream = v->upstream,
                                               .listen = v->listen ? v->listen : "127.0.0.1:8081",
                                               .joules = v->header,
+                                              .ask_usage = v->ask_usage,
                                               .allowed = (const char *const *)v->allowed.items,
                                               .connections = (size_t)v->connections,
                                               .gather_ns = v->gather_ns};

@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "llm/proxy/internal.h"
 
 static bool type_is(struct nrg_http_text type, const char *word)
@@ -32,7 +34,7 @@ static enum nrg_scan_form form_of(const struct nrg_http_head *head)
 static const char *joules_text(struct nrg_connection *c, char *text, size_t size)
 {
     struct nrg_proxy *p = c->proxy;
-    if (!c->wants_joules || !c->counted)
+    if (!c->wants_joules || !c->counted || !c->request.api)
         return NULL;
     double joules = p->events.joules(p->events.arg, &c->request);
     if (!isfinite(joules))
@@ -41,15 +43,31 @@ static const char *joules_text(struct nrg_connection *c, char *text, size_t size
     return text;
 }
 
+/* Usage that the client did not ask for goes out again; the body's length is another one then. */
+static void begin_filter(struct nrg_connection *c, enum nrg_scan_form form, int status)
+{
+    bool filters = c->asked_usage && form == NRG_SCAN_EVENTS && status < 300;
+    if (filters && !c->filter)
+        c->filter = nrg_calloc(1, sizeof *c->filter);
+    else if (!filters) {
+        free(c->filter);
+        c->filter = NULL;
+    }
+    if (c->filter)
+        *c->filter = (struct nrg_usage_filter){.n = 0};
+}
+
 static void begin_answer(struct nrg_connection *c, const struct nrg_http_head *head)
 {
     enum nrg_http_framing framing = nrg_http_answer_framing(head, c->to_head);
-    enum nrg_scan_form form = c->counted ? form_of(head) : NRG_SCAN_NOTHING;
+    enum nrg_scan_form form = c->request.api ? form_of(head) : NRG_SCAN_NOTHING;
     nrg_http_body_init(&c->answer_body, framing, head->length);
     nrg_llm_scan_init(&c->answer_scan, form);
     c->request.status = head->status;
     c->request.streamed = form == NRG_SCAN_EVENTS || form == NRG_SCAN_LINES;
-    c->unchunk = c->client_1_0 && framing == NRG_BODY_CHUNKED;
+    begin_filter(c, form, head->status);
+    c->unchunk =
+        (c->client_1_0 && framing == NRG_BODY_CHUNKED) || (c->filter && framing == NRG_BODY_LENGTH);
     c->close_client |=
         framing == NRG_BODY_CLOSE || c->asking != NRG_ASK_DONE || c->proxy->stopping || c->unchunk;
     c->close_server = head->last || framing == NRG_BODY_CLOSE || c->asking != NRG_ASK_DONE;
@@ -68,7 +86,7 @@ static bool pass_head(struct nrg_connection *c, const struct nrg_http_head *head
     if (final)
         extra = (struct nrg_http_extra){
             .close = c->close_client,
-            .unchunked = c->unchunk,
+            .unframed = c->unchunk,
             .trailer = c->trailer,
             .joules = c->request.streamed ? NULL : joules_text(c, joules, sizeof joules)};
     nrg_http_write_answer(&out, head, &extra);
@@ -106,10 +124,65 @@ static void on_answered(void *arg, const char *at, size_t n)
     struct nrg_connection *c = arg;
     struct nrg_proxy_buffer *out = &c->to_client;
     nrg_llm_scan_feed(&c->answer_scan, at, n);
-    if (!c->unchunk)
+    if (c->filter) {
+        struct nrg_http_out to = {out->at + out->to, NRG_PROXY_BUFFER - out->to, 0};
+        nrg_usage_filter_feed(c->filter, at, n, &to);
+        out->to += to.n;
+    } else if (c->unchunk) {
+        memcpy(out->at + out->to, at, n);
+        out->to += n;
+    }
+}
+
+#define CHUNK_HEAD 10 /* eight digits and a line end */
+#define CHUNK_ROOM (CHUNK_HEAD + 2)
+
+static bool makes_chunks(const struct nrg_connection *c)
+{
+    return c->filter && !c->unchunk && c->answer_body.framing == NRG_BODY_CHUNKED;
+}
+
+/* Room for the size of a chunk, which is known when its bytes are there. */
+static size_t open_chunk(struct nrg_connection *c)
+{
+    c->to_client.to += makes_chunks(c) ? CHUNK_HEAD : 0;
+    return c->to_client.to;
+}
+
+static void close_chunk(struct nrg_connection *c, size_t from)
+{
+    struct nrg_proxy_buffer *out = &c->to_client;
+    char size[CHUNK_HEAD + 1];
+    if (!makes_chunks(c))
         return;
-    memcpy(out->at + out->to, at, n);
-    out->to += n;
+    if (out->to == from) { /* a chunk of nothing would end the body */
+        out->to -= CHUNK_HEAD;
+        return;
+    }
+    snprintf(size, sizeof size, "%08x\r\n", (unsigned)(out->to - from));
+    memcpy(out->at + from - CHUNK_HEAD, size, CHUNK_HEAD);
+    memcpy(out->at + out->to, "\r\n", 2);
+    out->to += 2;
+}
+
+/* What is held of an event that never ended. */
+static void end_filter(struct nrg_connection *c)
+{
+    struct nrg_proxy_buffer *out = &c->to_client;
+    if (!c->filter || nrg_buffer_room(out) < c->filter->n + CHUNK_ROOM)
+        return;
+    size_t from = open_chunk(c);
+    struct nrg_http_out to = {out->at + out->to, NRG_PROXY_BUFFER - out->to, 0};
+    nrg_usage_filter_end(c->filter, &to);
+    out->to += to.n;
+    close_chunk(c, from);
+}
+
+static void add_text(struct nrg_connection *c, const char *text)
+{
+    struct nrg_proxy_buffer *out = &c->to_client;
+    memcpy(out->at + out->to, text, strlen(text));
+    out->to += strlen(text);
 }
 
 void nrg_answer_note_pace(struct nrg_connection *c, uint64_t texts)
@@ -128,7 +201,7 @@ static void notice_texts(struct nrg_connection *c, uint64_t before)
 {
     struct nrg_proxy *p = c->proxy;
     uint64_t n = c->answer_scan.seen.texts - before;
-    if (!c->counted || (c->request.streamed && !n))
+    if (!c->counted || !c->request.api || (c->request.streamed && !n))
         return;
     if (!c->request.first_ns && c->request.status < 300) {
         c->request.first_ns = c->text_ns = c->came_ns;
@@ -171,16 +244,19 @@ static bool take_body(struct nrg_connection *c)
     struct nrg_proxy_buffer *in = &c->from_server, *out = &c->to_client;
     uint64_t before = c->answer_scan.seen.texts;
     size_t room = nrg_buffer_room(out), n = nrg_buffer_used(in);
-    room = room > 64 ? room - 64 : 0; /* the trailer's */
+    size_t kept = 64 + (c->filter ? c->filter->n + (size_t)2 * CHUNK_ROOM : 0);
+    room = room > kept ? room - kept : 0; /* the trailer's, and what waits for its end */
     n = n < room ? n : room;
     if (!n)
         return false;
+    size_t from = open_chunk(c);
     ssize_t taken = nrg_http_body_take(&c->answer_body, in->at + in->from, n, on_answered, c);
+    close_chunk(c, from);
     if (taken < 0) {
         nrg_answer_closed(c, "a chunk that is none");
         return true;
     }
-    if (!c->unchunk) {
+    if (!c->unchunk && !c->filter) {
         memcpy(out->at + out->to, in->at + in->from, (size_t)taken);
         out->to += (size_t)taken;
     }
@@ -188,7 +264,15 @@ static bool take_body(struct nrg_connection *c)
     notice_texts(c, before);
     if (c->answer_body.at_end) {
         c->answer_body.at_end = false;
+        end_filter(c);
+        if (makes_chunks(c))
+            add_text(c, "0\r\n");
         add_trailer(c);
+    }
+    if (c->answer_body.done) {
+        end_filter(c);
+        if (makes_chunks(c))
+            add_text(c, "\r\n");
     }
     return true;
 }
@@ -216,6 +300,7 @@ void nrg_answer_closed(struct nrg_connection *c, const char *why)
     nrg_connection_drop_server(c);
     if (c->answering != NRG_ANSWER_BODY)
         return;
+    end_filter(c);
     bool whole =
         nrg_http_body_ended(&c->answer_body) && !nrg_buffer_used(&c->from_server) && *why == 0;
     c->answering = NRG_ANSWER_DONE;

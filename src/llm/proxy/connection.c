@@ -63,6 +63,8 @@ struct nrg_connection *nrg_connection_new(struct nrg_proxy *p, int client)
 
 void nrg_connection_free(struct nrg_connection *c)
 {
+    nrg_hold_release(c);
+    free(c->filter);
     free(c->from_client.at);
     free(c);
 }
@@ -157,7 +159,7 @@ static bool connect_server(struct nrg_connection *c)
 static bool write_server(struct nrg_connection *c)
 {
     struct nrg_proxy_buffer *out = &c->to_server;
-    if (c->server.state == NRG_LINK_CLOSED || c->server_over)
+    if (c->server.state == NRG_LINK_CLOSED || c->server_over || c->asking == NRG_ASK_HOLD)
         return false;
     if (c->server.state != NRG_LINK_OPEN)
         return connect_server(c);

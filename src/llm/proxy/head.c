@@ -197,6 +197,8 @@ static int take_field(struct nrg_http_head *head, const struct nrg_http_field *f
         head->content_type = value;
     } else if (nrg_http_text_is(name, "content-encoding")) {
         head->encoded |= value.n && !nrg_http_text_is(value, "identity");
+    } else if (nrg_http_text_is(name, "expect")) {
+        head->expects = true;
     } else if (nrg_http_text_is(name, "upgrade")) {
         head->upgrade |= list_has(value, "websocket");
     } else if (nrg_http_text_is(name, "x-nrg-joules")) {
@@ -291,6 +293,12 @@ static bool is_hop_field(const struct nrg_http_head *head, struct nrg_http_text 
     return head->connection.n && nrg_http_list_has(head->connection, name);
 }
 
+static bool frames(struct nrg_http_text name)
+{
+    return nrg_http_text_is(name, "content-length") ||
+           nrg_http_text_is(name, "transfer-encoding") || nrg_http_text_is(name, "trailer");
+}
+
 static void add_field(struct nrg_http_out *out, const struct nrg_http_field *field)
 {
     nrg_http_add(out, field->name.at, field->name.n);
@@ -300,7 +308,7 @@ static void add_field(struct nrg_http_out *out, const struct nrg_http_field *fie
 }
 
 void nrg_http_write_request(struct nrg_http_out *out, const struct nrg_http_head *head,
-                            const char *host, const char *prefix)
+                            const char *host, const char *prefix, bool unframed)
 {
     struct nrg_http_field field;
     nrg_http_add(out, head->method.at, head->method.n);
@@ -314,9 +322,9 @@ void nrg_http_write_request(struct nrg_http_out *out, const struct nrg_http_head
     for (const char *at = head->fields.at; nrg_http_next_field(head, &at, &field);)
         if (!is_hop_field(head, field.name) && !nrg_http_text_is(field.name, "host") &&
             !nrg_http_text_is(field.name, "accept-encoding") &&
-            !nrg_http_text_is(field.name, "x-nrg-joules"))
+            !nrg_http_text_is(field.name, "x-nrg-joules") && !(unframed && frames(field.name)))
             add_field(out, &field);
-    nrg_http_addf(out, "Accept-Encoding: identity\r\n\r\n");
+    nrg_http_addf(out, "Accept-Encoding: identity\r\n%s", unframed ? "" : "\r\n");
 }
 
 void nrg_http_write_answer(struct nrg_http_out *out, const struct nrg_http_head *head,
@@ -328,8 +336,7 @@ void nrg_http_write_answer(struct nrg_http_out *out, const struct nrg_http_head 
     nrg_http_add(out, "\r\n", 2);
     for (const char *at = head->fields.at; nrg_http_next_field(head, &at, &field);)
         if (!is_hop_field(head, field.name) && !nrg_http_text_is(field.name, "x-nrg-joules") &&
-            !(extra->unchunked && (nrg_http_text_is(field.name, "transfer-encoding") ||
-                                   nrg_http_text_is(field.name, "trailer"))))
+            !(extra->unframed && frames(field.name)))
             add_field(out, &field);
     if (extra->joules)
         nrg_http_addf(out, "x-nrg-joules: %s\r\n", extra->joules);

@@ -32,7 +32,7 @@ struct nrg_http_head {
     int status;                          /* of an answer */
     bool is_answer, http_1_0;
     bool last; /* the sender closes, or wants it closed, after this message */
-    bool upgrade, wants_joules, encoded;
+    bool upgrade, wants_joules, encoded, expects;
     struct nrg_http_text connection, content_type, host, origin;
     enum nrg_http_framing framing; /* of an answer: as its fields say (nrg_http_answer_framing) */
     uint64_t length;
@@ -65,13 +65,14 @@ void nrg_http_addf(struct nrg_http_out *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The head for the server: its host, and its prefix before the path. Answers must come uncoded,
- * because they are read on their way. */
+ * because they are read on their way. unframed: without the length of the body and the empty line,
+ * which the caller adds. */
 void nrg_http_write_request(struct nrg_http_out *out, const struct nrg_http_head *head,
-                            const char *host, const char *prefix);
+                            const char *host, const char *prefix, bool unframed);
 /* What the proxy adds to an answer. */
 struct nrg_http_extra {
     bool close;         /* "Connection: close" */
-    bool unchunked;     /* the client knows no chunks */
+    bool unframed;      /* the body ends with the connection, whatever the server said */
     const char *joules; /* x-nrg-joules; NULL: none */
     bool trailer;       /* x-nrg-joules follows the body */
 };

@@ -9,6 +9,7 @@
 #include "llm/proxy/link.h"
 #include "llm/proxy/proxy.h"
 #include "llm/proxy/ready.h"
+#include "llm/proxy/usage.h"
 
 /* A head of the longest kind fits with what the proxy adds to it. */
 #define NRG_PROXY_BUFFER (NRG_HTTP_HEAD_MAX + 4096)
@@ -18,8 +19,18 @@ struct nrg_proxy_buffer {
     size_t from, to;
 };
 
-enum nrg_asking { NRG_ASK_HEAD, NRG_ASK_BODY, NRG_ASK_DONE };
+/* HOLD: the body is kept until it is complete; HELD: and then goes to the server. */
+enum nrg_asking { NRG_ASK_HEAD, NRG_ASK_HOLD, NRG_ASK_HELD, NRG_ASK_BODY, NRG_ASK_DONE };
 enum nrg_answering { NRG_ANSWER_NONE, NRG_ANSWER_HEAD, NRG_ANSWER_BODY, NRG_ANSWER_DONE };
+
+/* A request's body, as it came. */
+#define NRG_HOLD_MOST ((size_t)1 << 20)
+struct nrg_proxy_hold {
+    char *at; /* NULL: nothing is held */
+    size_t n, sent;
+    size_t head;     /* bytes of the head that waits */
+    uint64_t length; /* as the head says */
+};
 
 struct nrg_connection;
 struct nrg_proxy_end {
@@ -40,7 +51,10 @@ struct nrg_connection {
     enum nrg_answering answering;
     struct nrg_http_body ask_body, answer_body;
     struct nrg_llm_scan ask_scan, answer_scan;
-    bool counted; /* a request to a model */
+    struct nrg_proxy_hold hold;
+    bool asked_usage;                /* the client did not, so it must not see it */
+    struct nrg_usage_filter *filter; /* NULL: the answer passes as it is */
+    bool counted;                    /* a request runs: its owner was told that it began */
     bool to_head, client_1_0, wants_joules, unchunk, trailer;
     bool close_client, close_server; /* after this request */
     bool server_over; /* it closed, or failed: the rest of what it sent is still to be passed on */
@@ -96,7 +110,7 @@ void nrg_connection_drop_server(struct nrg_connection *c);
 
 /* request.c. True when something moved. */
 bool nrg_request_advance(struct nrg_connection *c);
-/* The request is over: tells the owner, if it was one to a model. */
+/* The request is over: tells the owner, if it had begun. */
 void nrg_request_end(struct nrg_connection *c, enum nrg_proxy_outcome outcome);
 /* An answer of the proxy's own, after which the connection is closed. */
 void nrg_request_refuse(struct nrg_connection *c, int status, const char *what, const char *why);
@@ -104,6 +118,14 @@ void nrg_request_refuse(struct nrg_connection *c, int status, const char *what, 
 bool nrg_request_cut(struct nrg_connection *c);
 /* The server failed before its answer began. */
 void nrg_request_fail(struct nrg_connection *c, const char *why);
+
+/* hold.c. Whether the body of this request is held, with memory for it. */
+bool nrg_hold_begin(struct nrg_connection *c, const struct nrg_http_head *head);
+/* It is complete, or too long: completes the head, with what the body needs. */
+void nrg_hold_decide(struct nrg_connection *c);
+/* True when something moved. */
+bool nrg_hold_send(struct nrg_connection *c);
+void nrg_hold_release(struct nrg_connection *c);
 
 /* answer.c */
 bool nrg_answer_advance(struct nrg_connection *c);

@@ -1,6 +1,6 @@
 /*
  * The relay of `nrg llm proxy`: passes HTTP/1.1 requests on to one server and the answers back,
- * and tells its owner when requests to a language model begin, answer and end, and what they used.
+ * and tells its owner when requests begin, answer and end, and what those to a language model used.
  *
  * One thread, epoll (ready.h), no blocking call. A client's connection has one to the server, kept
  * open between requests; both have buffers of fixed size, and a side that does not read stops the
@@ -9,7 +9,7 @@
  * server stops, and a server that goes away in the middle of an answer ends the client's.
  *
  * No text of a request or answer, no header and no query is kept or handed out: a request is its
- * times, its API, its model and its counts.
+ * times, its API or the kind of its path (api.h), its status, its model and its counts.
  *
  * Ownership: new (listens), run, free. Errors: a negative errno with the reason in err. Threads:
  * one.
@@ -25,13 +25,14 @@ enum nrg_proxy_outcome {
     NRG_REQUEST_RUNS,
     NRG_REQUEST_ANSWERED,  /* whatever the status */
     NRG_REQUEST_CANCELLED, /* the client went away */
-    NRG_REQUEST_BROKEN,    /* the server did, or said what is no HTTP */
+    NRG_REQUEST_BROKEN,    /* the server did, said what is no HTTP, or a stream told of an error */
 };
 
 struct nrg_proxy_request {
-    int64_t id;      /* from 1 */
-    size_t slot;     /* a number that no other request has while it runs, the smallest one */
-    const char *api; /* "chat", "completions", ... */
+    int64_t id;  /* from 1 */
+    size_t slot; /* a number that no other request has while it runs, the smallest one */
+    const struct nrg_llm_api *api;      /* NULL: something else, of which path says what */
+    char path[NRG_PATH_KIND_MAX];       /* its kind; "" with an API */
     int64_t begin_ns, first_ns, end_ns; /* first_ns 0: nothing has come yet */
     int status;                         /* 0: none */
     enum nrg_proxy_outcome outcome;
@@ -66,14 +67,15 @@ struct nrg_proxy_options {
     const char *listen;         /* ADDRESS:PORT, port 0: any */
     const char *const *allowed; /* names for Host and Origin (allowed.h), NULL-terminated */
     bool joules;        /* x-nrg-joules in all answers, not only where a request asks for it */
+    bool ask_usage;     /* of streams of clients that don't ask (usage.h) */
     size_t connections; /* at most; 0: NRG_PROXY_CONNECTIONS */
     int64_t gather_ns;  /* how long later texts wait for others where many streams run; 0: not */
 };
 #define NRG_PROXY_CONNECTIONS 1024
 
 struct nrg_proxy_figures {
-    uint64_t connections, requests, others; /* others: no request to a model */
-    uint64_t refused, failed;               /* bad requests; no answer from the server */
+    uint64_t connections, requests; /* to a model or anything else */
+    uint64_t refused, failed;       /* bad requests; no answer from the server */
 };
 
 struct nrg_proxy;
@@ -88,7 +90,5 @@ const char *nrg_proxy_address(const struct nrg_proxy *proxy);
 /* False when anybody in the network may connect. */
 bool nrg_proxy_is_local(const struct nrg_proxy *proxy);
 const struct nrg_proxy_figures *nrg_proxy_figures(const struct nrg_proxy *proxy);
-/* The API that a path belongs to, whatever stands before and behind; NULL: none. */
-const char *nrg_proxy_api(const char *path, size_t n);
 
 #endif

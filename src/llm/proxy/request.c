@@ -10,27 +10,6 @@
 
 #define REUSE_NS (4 * NRG_NS_PER_S) /* many servers close idle connections after 5 s */
 
-const char *nrg_proxy_api(const char *path, size_t n)
-{
-    static const struct {
-        const char *end, *name;
-    } apis[] = {
-        {"/chat/completions", "chat"},  {"/completions", "completions"},
-        {"/responses", "responses"},    {"/embeddings", "embeddings"},
-        {"/api/chat", "chat"},          {"/api/generate", "generate"},
-        {"/api/embed", "embeddings"},   {"/api/embeddings", "embeddings"},
-        {"/completion", "completions"},
-    };
-    const char *query = memchr(path, '?', n);
-    n = query ? (size_t)(query - path) : n;
-    for (size_t i = 0; i < sizeof apis / sizeof *apis; i++) {
-        size_t length = strlen(apis[i].end);
-        if (n >= length && !memcmp(path + n - length, apis[i].end, length))
-            return apis[i].name;
-    }
-    return NULL;
-}
-
 static size_t take_slot(struct nrg_proxy *p)
 {
     size_t slot = 0;
@@ -43,22 +22,18 @@ static size_t take_slot(struct nrg_proxy *p)
 static void count_request(struct nrg_connection *c, const struct nrg_http_head *head)
 {
     struct nrg_proxy *p = c->proxy;
-    const char *api = nrg_http_text_is(head->method, "POST")
-                          ? nrg_proxy_api(head->target.at, head->target.n)
-                          : NULL;
-    c->counted = api;
+    const struct nrg_llm_api *api = nrg_llm_api_of(head);
     nrg_llm_scan_init(&c->ask_scan, api ? NRG_SCAN_JSON : NRG_SCAN_NOTHING);
     nrg_llm_scan_init(&c->answer_scan, NRG_SCAN_NOTHING);
-    if (!api) {
-        p->figures.others++;
-        return;
-    }
     p->figures.requests++;
+    c->counted = true;
     c->request = (struct nrg_proxy_request){.id = ++p->next_id,
                                             .slot = take_slot(p),
                                             .api = api,
                                             .begin_ns = p->now_ns,
                                             .seen = c->answer_scan.seen};
+    if (!api)
+        nrg_path_kind(head, c->request.path);
     p->events.begin(p->events.arg, &c->request);
 }
 
@@ -70,6 +45,10 @@ void nrg_request_end(struct nrg_connection *c, enum nrg_proxy_outcome outcome)
     c->counted = false;
     p->streams -= c->request.streamed && c->request.first_ns;
     c->request.seen = c->answer_scan.seen;
+    if (c->request.api)
+        nrg_llm_seen_settle(&c->request.seen, c->request.api);
+    if (outcome == NRG_REQUEST_ANSWERED && c->request.streamed && c->request.seen.failed)
+        outcome = NRG_REQUEST_BROKEN;
     if (!c->request.seen.model[0])
         nrg_copy(c->request.seen.model, sizeof c->request.seen.model, c->ask_scan.seen.model);
     c->request.outcome = outcome;
@@ -122,7 +101,8 @@ static void refuse_request(struct nrg_connection *c, bool to_head, int status, c
 bool nrg_request_cut(struct nrg_connection *c)
 {
     bool in_head = c->asking == NRG_ASK_HEAD && c->answering == NRG_ANSWER_NONE;
-    bool in_body = c->asking == NRG_ASK_BODY && c->answering == NRG_ANSWER_HEAD;
+    bool in_body = (c->asking == NRG_ASK_BODY && c->answering == NRG_ANSWER_HEAD) ||
+                   (c->asking == NRG_ASK_HOLD && c->answering == NRG_ANSWER_NONE);
     if (!in_body && !(in_head && nrg_buffer_used(&c->from_client)))
         return false;
     c->request.status = 400;
@@ -165,14 +145,21 @@ static void begin_request(struct nrg_connection *c, const struct nrg_http_head *
     c->close_client = head->last || head->http_1_0;
     c->close_server = c->unchunk = c->trailer = false;
     c->wants_joules = p->options.joules || head->wants_joules;
+    c->asked_usage = false;
     count_request(c, head);
-    nrg_http_write_request(&out, head, p->upstream.authority, p->upstream.prefix);
+    bool holds = nrg_hold_begin(c, head);
+    nrg_http_write_request(&out, head, p->upstream.authority, p->upstream.prefix, holds);
     nrg_http_body_init(&c->ask_body, head->framing, head->length);
-    c->asking = c->ask_body.done ? NRG_ASK_DONE : NRG_ASK_BODY;
-    c->answering = NRG_ANSWER_HEAD;
+    c->asking = holds ? NRG_ASK_HOLD : c->ask_body.done ? NRG_ASK_DONE : NRG_ASK_BODY;
+    c->answering = holds ? NRG_ANSWER_NONE : NRG_ANSWER_HEAD;
     if (out.n > out.size) {
         nrg_request_refuse(c, 431, "Request Header Fields Too Large", "the head is too long");
         return;
+    }
+    if (holds) {
+        c->hold.head = out.n;
+        c->hold.length = head->length;
+        return; /* the server is not needed yet */
     }
     bool there = ensure_server(c);
     c->to_server.from = 0;
@@ -244,13 +231,10 @@ static void on_asked(void *arg, const char *at, size_t n)
     nrg_llm_scan_feed(&c->ask_scan, at, n);
 }
 
-static bool take_body(struct nrg_connection *c)
+/* Takes up to n bytes of the body to another place; how many, or -1: the request is over. */
+static ssize_t move_body(struct nrg_connection *c, size_t n, char *to)
 {
-    struct nrg_proxy_buffer *in = &c->from_client, *out = &c->to_server;
-    size_t room = nrg_buffer_room(out), n = nrg_buffer_used(in);
-    n = n < room ? n : room;
-    if (!n)
-        return false;
+    struct nrg_proxy_buffer *in = &c->from_client;
     ssize_t taken = nrg_http_body_take(&c->ask_body, in->at + in->from, n, on_asked, c);
     if (taken < 0) {
         c->proxy->figures.refused++;
@@ -258,13 +242,41 @@ static bool take_body(struct nrg_connection *c)
             nrg_request_refuse(c, 400, "Bad Request", "a chunk that is none");
         else
             nrg_connection_close(c, NRG_REQUEST_CANCELLED);
-        return true;
+        return -1;
     }
-    memcpy(out->at + out->to, in->at + in->from, (size_t)taken);
-    out->to += (size_t)taken;
+    memcpy(to, in->at + in->from, (size_t)taken);
     nrg_buffer_take(in, (size_t)taken);
+    return taken;
+}
+
+static bool take_body(struct nrg_connection *c)
+{
+    struct nrg_proxy_buffer *out = &c->to_server;
+    size_t room = nrg_buffer_room(out), n = nrg_buffer_used(&c->from_client);
+    n = n < room ? n : room;
+    if (!n)
+        return false;
+    ssize_t taken = move_body(c, n, out->at + out->to);
+    if (taken < 0)
+        return true;
+    out->to += (size_t)taken;
     if (c->ask_body.done)
         c->asking = NRG_ASK_DONE;
+    return true;
+}
+
+/* A body of which all is wanted before the server gets any of it. */
+static bool hold_body(struct nrg_connection *c)
+{
+    size_t n = nrg_buffer_used(&c->from_client);
+    if (!n && !c->ask_body.done)
+        return false;
+    ssize_t taken = c->ask_body.done ? 0 : move_body(c, n, c->hold.at + c->hold.n);
+    if (taken < 0)
+        return true;
+    c->hold.n += (size_t)taken;
+    if ((c->ask_body.done || c->hold.n > NRG_HOLD_MOST) && ensure_server(c))
+        nrg_hold_decide(c);
     return true;
 }
 
@@ -272,6 +284,10 @@ bool nrg_request_advance(struct nrg_connection *c)
 {
     if (c->asking == NRG_ASK_HEAD && c->answering == NRG_ANSWER_NONE)
         return take_head(c);
+    if (c->asking == NRG_ASK_HOLD && c->answering == NRG_ANSWER_NONE)
+        return hold_body(c);
+    if (c->asking == NRG_ASK_HELD && c->answering != NRG_ANSWER_DONE)
+        return nrg_hold_send(c);
     /* After an early answer the rest of the body goes nowhere. */
     if (c->asking == NRG_ASK_BODY && c->answering != NRG_ANSWER_DONE)
         return take_body(c);

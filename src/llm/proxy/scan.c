@@ -35,10 +35,15 @@ enum key {
     TOOL_CALLS,
     FUNCTION,
     TYPE,
+    CACHE_READ,
+    CACHE_CREATION,
+    TOTAL_TOKENS,
+    TOKEN,
+    ERROR,
     OTHER = 31
 };
 
-#define LONGEST_KEY 25
+#define LONGEST_KEY 27
 
 /* By their length. */
 static const struct {
@@ -46,24 +51,35 @@ static const struct {
     enum key key;
 } keys[LONGEST_KEY + 1][6] = {
     [4] = {{"text", TEXT}, {"type", TYPE}},
-    [5] = {{"model", MODEL}, {"delta", DELTA}, {"usage", USAGE}},
-    [7] = {{"choices", CHOICES}, {"content", CONTENT}, {"message", MESSAGE}, {"refusal", CONTENT}},
+    [5] =
+        {{"model", MODEL}, {"delta", DELTA}, {"usage", USAGE}, {"token", TOKEN}, {"error", ERROR}},
+    [7] = {{"choices", CHOICES},
+           {"content", CONTENT},
+           {"message", MESSAGE},
+           {"refusal", CONTENT},
+           {"details", USAGE}},
     [8] = {{"response", RESPONSE}, {"thinking", CONTENT}, {"function", FUNCTION}},
-    [9] = {{"reasoning", CONTENT}, {"arguments", CONTENT}},
+    [9] = {{"reasoning", CONTENT}, {"arguments", CONTENT}, {"meta_info", USAGE}},
     [10] = {{"tool_calls", TOOL_CALLS}, {"eval_count", EVAL}},
-    [12] = {{"input_tokens", INPUT_TOKENS}},
+    [12] = {{"input_tokens", INPUT_TOKENS},
+            {"input_length", INPUT_TOKENS},
+            {"partial_json", CONTENT},
+            {"total_tokens", TOTAL_TOKENS}},
     [13] = {{"prompt_tokens", PROMPT_TOKENS},
             {"output_tokens", OUTPUT_TOKENS},
             {"cached_tokens", CACHED}},
     [16] = {{"reasoning_tokens", REASONING},
             {"tokens_evaluated", EVALUATED},
-            {"tokens_predicted", PREDICTED}},
+            {"tokens_predicted", PREDICTED},
+            {"generated_tokens", OUTPUT_TOKENS}},
     [17] = {{"completion_tokens", COMPLETION_TOKENS},
             {"reasoning_content", CONTENT},
             {"prompt_eval_count", PROMPT_EVAL}},
     [20] = {{"input_tokens_details", INPUT_DETAILS}},
     [21] = {{"prompt_tokens_details", INPUT_DETAILS}, {"output_tokens_details", OUTPUT_DETAILS}},
-    [LONGEST_KEY] = {{"completion_tokens_details", OUTPUT_DETAILS}},
+    [23] = {{"cache_read_input_tokens", CACHE_READ}},
+    [25] = {{"completion_tokens_details", OUTPUT_DETAILS}},
+    [LONGEST_KEY] = {{"cache_creation_input_tokens", CACHE_CREATION}},
 };
 
 #define P1(a)             ((uint64_t)(a))
@@ -73,7 +89,8 @@ static const struct {
 #define P5(a, b, c, d, e) (P4(a, b, c, d) << 5 | (e))
 #define PATH_BITS         (1ULL << 59)
 
-/* The count that a path means; NULL: none. */
+/* The count that a path means; NULL: none. Of a message that begins (Anthropic's message_start) the
+ * output is what was made so far, and stays that where the answer is cut: it is no count. */
 static int64_t *count_at(struct nrg_llm_seen *seen, uint64_t path)
 {
     if (path >> 10 == RESPONSE || path >> 15 == RESPONSE) /* of the last event of a stream */
@@ -81,6 +98,7 @@ static int64_t *count_at(struct nrg_llm_seen *seen, uint64_t path)
     switch (path) {
     case P2(USAGE, PROMPT_TOKENS):
     case P2(USAGE, INPUT_TOKENS):
+    case P3(MESSAGE, USAGE, INPUT_TOKENS):
     case P1(PROMPT_EVAL):
     case P1(EVALUATED):
         return &seen->input;
@@ -90,7 +108,16 @@ static int64_t *count_at(struct nrg_llm_seen *seen, uint64_t path)
     case P1(PREDICTED):
         return &seen->output;
     case P3(USAGE, INPUT_DETAILS, CACHED):
+    case P2(USAGE, CACHED):
         return &seen->cached;
+    case P2(USAGE, CACHE_READ):
+    case P3(MESSAGE, USAGE, CACHE_READ):
+        return &seen->cache_read;
+    case P2(USAGE, CACHE_CREATION):
+    case P3(MESSAGE, USAGE, CACHE_CREATION):
+        return &seen->cache_creation;
+    case P2(USAGE, TOTAL_TOKENS):
+        return &seen->total;
     case P3(USAGE, OUTPUT_DETAILS, REASONING):
         return &seen->reasoning;
     default:
@@ -102,6 +129,10 @@ static bool is_answer_text(uint64_t path)
 {
     switch (path) {
     case P2(CHOICES, TEXT):
+    case P2(DELTA, TEXT):
+    case P2(DELTA, CONTENT):
+    case P2(TOKEN, TEXT):
+    case P1(TEXT):
     case P3(CHOICES, DELTA, CONTENT):
     case P3(CHOICES, MESSAGE, CONTENT):
     case P5(CHOICES, DELTA, TOOL_CALLS, FUNCTION, CONTENT):
@@ -119,7 +150,7 @@ static bool is_answer_text(uint64_t path)
 
 static bool is_model(uint64_t path)
 {
-    return path == P1(MODEL) || path == P2(RESPONSE, MODEL);
+    return path == P1(MODEL) || path == P2(RESPONSE, MODEL) || path == P2(MESSAGE, MODEL);
 }
 
 enum state {
@@ -145,6 +176,7 @@ void nrg_llm_scan_init(struct nrg_llm_scan *s, enum nrg_scan_form form)
 {
     *s = (struct nrg_llm_scan){.form = form};
     s->seen.input = s->seen.cached = s->seen.output = s->seen.reasoning = NRG_MISSING;
+    s->seen.cache_read = s->seen.cache_creation = s->seen.total = NRG_MISSING;
     begin_document(s);
 }
 
@@ -156,6 +188,7 @@ static void end_document(struct nrg_llm_scan *s)
 
 static void open_container(struct nrg_llm_scan *s, bool object)
 {
+    s->seen.failed |= s->path == P1(ERROR);
     if (s->depth == NRG_SCAN_DEPTH) {
         s->state = LOST;
         return;
@@ -223,6 +256,7 @@ static void take_string(struct nrg_llm_scan *s)
         s->seen.lies++;
         s->counts = true;
     }
+    s->seen.failed |= n && s->path == P1(ERROR);
     s->has_text |= n && is_answer_text(s->path);
     after_value(s);
 }
@@ -463,4 +497,19 @@ void nrg_llm_scan_feed(struct nrg_llm_scan *s, const char *at, size_t n)
         s->line = 0;
         at = stop + 1;
     }
+}
+
+static int64_t or_none(int64_t count)
+{
+    return count == NRG_MISSING ? 0 : count;
+}
+
+void nrg_llm_seen_settle(struct nrg_llm_seen *seen, const struct nrg_llm_api *api)
+{
+    if (api->prompt_apart && seen->input != NRG_MISSING)
+        seen->input += or_none(seen->cache_read) + or_none(seen->cache_creation);
+    if (api->prompt_apart && seen->cache_read != NRG_MISSING)
+        seen->cached = seen->cache_read;
+    if (api->no_text && seen->input == NRG_MISSING)
+        seen->input = seen->total;
 }

@@ -1,7 +1,8 @@
 /*
  * What an answer of a language model says about itself, read from its bytes as they pass: the
  * model, the tokens that it used, and when text came. OpenAI's chat, completions, responses and
- * embeddings, and Ollama's chat, generate and embed; whole JSON, lines of JSON, or server-sent
+ * embeddings, Anthropic's messages, Ollama's chat, generate and embed, generate of SGLang and TGI,
+ * completion of llama.cpp, rerank and score of vLLM; whole JSON, lines of JSON, or server-sent
  * events.
  *
  * No text of a prompt or answer is kept: a field is known by its place in the document, and only
@@ -18,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "llm/proxy/api.h"
+
 enum nrg_scan_form {
     NRG_SCAN_NOTHING,
     NRG_SCAN_JSON,   /* one document */
@@ -31,9 +34,17 @@ enum nrg_scan_form {
 struct nrg_llm_seen {
     char model[NRG_SCAN_MODEL_MAX + 1];       /* "": not said */
     int64_t input, cached, output, reasoning; /* tokens; NRG_MISSING: not said */
-    uint64_t texts;                           /* documents with some text of an answer */
+    /* As Anthropic's API has it, parts of the prompt that are not in `input`; and the sum, where no
+     * more than that is said (nrg_llm_seen_settle). */
+    int64_t cache_read, cache_creation, total;
+    uint64_t texts; /* documents with some text of an answer */
     uint64_t lies;
+    bool failed; /* a document says that there was an error */
 };
+
+/* Counts of all APIs in the same terms, once the answer is over: the input has all of the prompt,
+ * those of a cache included; and what makes no text, such as a rerank, has read all its tokens. */
+void nrg_llm_seen_settle(struct nrg_llm_seen *seen, const struct nrg_llm_api *api);
 
 /* How the last document began, up to its first text, and where the machine was then: events of a
  * stream begin alike, and one that does is not read again up to there. */

@@ -14,7 +14,13 @@ static json_t *request_json(const struct nrg_llm_share *share, size_t i)
     nrg_json_count(o, "id", q->id);
     nrg_json_text(o, "model", q->model);
     nrg_json_text(o, "api", q->api);
+    if (*q->path)
+        nrg_json_text(o, "path", q->path);
     nrg_json_text(o, "outcome", q->open ? "running" : q->outcome);
+    if (q->status)
+        nrg_json_count(o, "status", q->status);
+    json_object_set_new(o, "understood", json_boolean(q->understood));
+    json_object_set_new(o, "streamed", json_boolean(nrg_llm_is_streamed(q)));
     nrg_json_count(o, "input_tokens", q->input);
     nrg_json_count(o, "cached_tokens", q->cached);
     if (!isnan(q->output_tokens))
@@ -24,50 +30,74 @@ static json_t *request_json(const struct nrg_llm_share *share, size_t i)
     nrg_json_count(o, "reasoning_tokens", q->reasoning);
     NRG_JSON_REALS(o, {"begin_s", (double)(q->begin_ns - share->summary.begin_ns) * 1e-9},
                    {"first_text_s", nrg_request_first_s(q)},
+                   {"s_per_output_token", nrg_request_token_s(share, q)},
                    {"duration_s", (double)(q->end_ns - q->begin_ns) * 1e-9},
                    {"energy_j", e->energy_j}, {"low_j", e->low_j}, {"high_j", e->high_j});
+    return o;
+}
+
+static json_t *percentiles_json(const struct nrg_llm_share *share, const char *model)
+{
+    static const char *const keys[NRG_REQUEST_FIGURES] = {
+        [NRG_REQUEST_ENERGY] = "energy_j",
+        [NRG_REQUEST_FIRST_S] = "first_text_s",
+        [NRG_REQUEST_TOKEN_S] = "s_per_output_token",
+        [NRG_REQUEST_GAP_S] = "between_texts_s",
+        [NRG_REQUEST_ALL_S] = "duration_s",
+    };
+    json_t *all = json_object();
+    for (int i = 0; i < NRG_REQUEST_FIGURES; i++) {
+        struct nrg_request_percentiles p =
+            nrg_request_percentiles(share, model, (enum nrg_request_figure)i);
+        json_t *o = json_object();
+        NRG_JSON_REALS(o, {"p50", p.part[0]}, {"p90", p.part[1]}, {"p99", p.part[2]});
+        json_object_set_new(all, keys[i], o);
+    }
+    return all;
+}
+
+static json_t *use_json(const struct nrg_request_use *use, const char *key)
+{
+    json_t *o = json_object();
+    nrg_json_text(o, key, use->name);
+    nrg_json_count(o, "requests", (int64_t)use->requests);
+    nrg_json_count(o, "failed_requests", (int64_t)use->failed);
+    NRG_JSON_REALS(o, {"seconds", use->seconds}, {"energy_j", use->energy_j}, {"low_j", use->low_j},
+                   {"high_j", use->high_j}, {"failed_j", use->failed_j},
+                   {"j_per_request", use->energy_j / (double)use->requests});
     return o;
 }
 
 static json_t *models_json(const struct nrg_llm_share *share)
 {
     size_t n;
-    struct nrg_model_use *uses = nrg_model_uses(share, &n);
+    struct nrg_request_use *uses = nrg_request_uses(share, false, &n);
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        json_t *o = json_object();
-        nrg_json_text(o, "model", uses[i].model);
-        nrg_json_count(o, "requests", (int64_t)uses[i].requests);
-        nrg_json_count(o, "input_tokens", (int64_t)uses[i].input);
-        nrg_json_count(o, "cached_tokens", (int64_t)uses[i].cached);
-        nrg_json_count(o, "output_tokens", (int64_t)uses[i].output);
-        NRG_JSON_REALS(
-            o, {"energy_j", uses[i].energy_j}, {"low_j", uses[i].low_j}, {"high_j", uses[i].high_j},
-            {"j_per_request", uses[i].energy_j / (double)uses[i].requests},
-            {"j_per_output_token", uses[i].output > 0 ? uses[i].energy_j / uses[i].output : NAN});
+        const struct nrg_request_use *use = &uses[i];
+        json_t *o = use_json(use, "model");
+        nrg_json_count(o, "input_tokens", (int64_t)use->input);
+        nrg_json_count(o, "cached_tokens", (int64_t)use->cached);
+        nrg_json_count(o, "output_tokens", (int64_t)use->output);
+        nrg_json_count(o, "failed_output_tokens", (int64_t)use->failed_output);
+        NRG_JSON_REALS(o,
+                       {"j_per_output_token", use->output > 0 ? use->energy_j / use->output : NAN});
+        json_object_set_new(o, "percentiles", percentiles_json(share, use->name));
         json_array_append_new(list, o);
     }
     free(uses);
     return list;
 }
 
-static void add_percentiles(json_t *doc, const struct nrg_llm_share *share)
+static json_t *not_understood_json(const struct nrg_llm_share *share)
 {
-    static const struct {
-        const char *key;
-        enum nrg_request_figure figure;
-    } figures[] = {{"energy_j", NRG_REQUEST_ENERGY},
-                   {"first_text_s", NRG_REQUEST_FIRST_S},
-                   {"duration_s", NRG_REQUEST_ALL_S}};
-    json_t *all = json_object();
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-        json_t *o = json_object();
-        NRG_JSON_REALS(o, {"p50", nrg_request_percentile(share, figures[i].figure, 0.5)},
-                       {"p90", nrg_request_percentile(share, figures[i].figure, 0.9)},
-                       {"p99", nrg_request_percentile(share, figures[i].figure, 0.99)});
-        json_object_set_new(all, figures[i].key, o);
-    }
-    json_object_set_new(doc, "percentiles", all);
+    size_t n;
+    struct nrg_request_use *uses = nrg_request_uses(share, true, &n);
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, use_json(&uses[i], "kind"));
+    free(uses);
+    return list;
 }
 
 static void add_price(json_t *law, const char *key, const struct nrg_serving_price *price)
@@ -98,6 +128,7 @@ static void add_law(json_t *doc, const struct nrg_llm_share *share)
         }
         add_price(law, "w_per_sequence", &fit->price[NRG_SERVING_SEQUENCE]);
         add_price(law, "w_busy", &fit->price[NRG_SERVING_BUSY]);
+        add_price(law, "w_not_understood", &fit->price[NRG_SERVING_OTHER]);
         add_price(law, "idle_w", &fit->price[NRG_SERVING_IDLE]);
         NRG_JSON_REALS(law, {"scatter_w", fit->scatter_w}, {"slot_s", share->slot_s});
     }
@@ -114,13 +145,15 @@ json_t *nrg_requests_json(const struct nrg_llm_share *share)
     NRG_JSON_REALS(doc, {"duration_s", share->summary.duration_s}, {"total_j", share->total_j},
                    {"total_low_j", share->summary.total_low_j},
                    {"total_high_j", share->summary.total_high_j}, {"requests_j", share->requests_j},
-                   {"idle_j", share->idle_j}, {"unattributed_j", share->unattributed_j},
-                   {"idle_w", share->idle_w});
+                   {"not_understood_j", share->unknown_j}, {"idle_j", share->idle_j},
+                   {"unattributed_j", share->unattributed_j}, {"idle_w", share->idle_w});
     for (size_t i = 0; i < share->requests.n; i++)
         json_array_append_new(list, request_json(share, i));
     json_object_set_new(doc, "requests", list);
     json_object_set_new(doc, "models", models_json(share));
-    add_percentiles(doc, share);
+    json_object_set_new(doc, "not_understood", not_understood_json(share));
+    nrg_json_count(doc, "left_out_requests", (int64_t)share->requests.left_out);
+    json_object_set_new(doc, "percentiles", percentiles_json(share, NULL));
     add_law(doc, share);
     return doc;
 }

@@ -9,6 +9,8 @@
 #include "report/units.h"
 #include "sensors/channel.h"
 
+#define MOST_MODELS 5 /* with percentiles; the JSON has all */
+
 static const char *name_of(const char *model)
 {
     return *model ? model : "(not said)";
@@ -31,38 +33,84 @@ static void print_sum(const struct nrg_llm_share *s, FILE *out)
 static void print_models(const struct nrg_llm_share *s, FILE *out)
 {
     size_t n;
-    struct nrg_model_use *uses = nrg_model_uses(s, &n);
-    fprintf(out, "\n%-28s %8s %10s %10s %10s %10s %11s %9s\n", "MODEL", "REQUESTS", "INPUT",
-            "CACHED", "OUTPUT", "ENERGY", "PER REQUEST", "PER TOKEN");
+    struct nrg_request_use *uses = nrg_request_uses(s, false, &n);
+    fprintf(out, "\n%-28s %8s %7s %10s %10s %10s %10s %11s %9s\n", "MODEL", "REQUESTS", "FAILED",
+            "INPUT", "CACHED", "OUTPUT", "ENERGY", "PER REQUEST", "PER TOKEN");
     for (size_t i = 0; i < n; i++) {
-        const struct nrg_model_use *u = &uses[i];
-        nrg_text_pad(out, name_of(u->model), 28);
-        fprintf(out, " %8zu %10.0f %10.0f %10.0f %10s %11s %9s\n", u->requests, u->input, u->cached,
-                u->output, nrg_show_energy(u->energy_j).text,
+        const struct nrg_request_use *u = &uses[i];
+        nrg_text_pad(out, name_of(u->name), 28);
+        fprintf(out, " %8zu %7zu %10.0f %10.0f %10.0f %10s %11s %9s\n", u->requests, u->failed,
+                u->input, u->cached, u->output, nrg_show_energy(u->energy_j).text,
                 nrg_show_energy(u->energy_j / (double)u->requests).text,
                 nrg_show_energy(u->output > 0 ? u->energy_j / u->output : NAN).text);
     }
+    if (n)
+        fputs("per token: of the output, over all joules of the request\n", out);
+    for (size_t i = 0; i < n; i++)
+        if (uses[i].failed)
+            fprintf(out, "failed of %s: %s and %.0f tokens of output, both in its sums\n",
+                    name_of(uses[i].name), nrg_show_energy(uses[i].failed_j).text,
+                    uses[i].failed_output);
     free(uses);
-    fputs("per token: of the output, over all joules of the request\n", out);
+}
+
+/* What is known by its time alone. */
+static void print_not_understood(const struct nrg_llm_share *s, FILE *out)
+{
+    size_t n;
+    struct nrg_request_use *uses = nrg_request_uses(s, true, &n);
+    if (n)
+        fprintf(out, "\n%-40s %8s %7s %10s %10s  %s\n", "NOT UNDERSTOOD, BY TIME", "REQUESTS",
+                "FAILED", "TIME", "ENERGY", "ALL LOW ... ALL HIGH");
+    for (size_t i = 0; i < n; i++) {
+        const struct nrg_request_use *u = &uses[i];
+        nrg_text_pad(out, u->name, 40);
+        fprintf(out, " %8zu %7zu %10s %10s  %s\n", u->requests, u->failed,
+                nrg_show_seconds(u->seconds).text, nrg_show_energy(u->energy_j).text,
+                nrg_show_interval(u->low_j, u->high_j).text);
+    }
+    if (n)
+        fputs("they said nothing about tokens: their joules are those that others' tokens don't "
+              "explain, and others' intervals are wider for it\n",
+              out);
+    if (s->requests.left_out)
+        fprintf(out, "%zu quick request%s that only asked (GET, HEAD, OPTIONS): left out\n",
+                s->requests.left_out, s->requests.left_out == 1 ? "" : "s");
+    free(uses);
+}
+
+static void print_figure(const struct nrg_llm_share *s, const char *model, const char *what,
+                         enum nrg_request_figure figure, FILE *out)
+{
+    struct nrg_request_percentiles p = nrg_request_percentiles(s, model, figure);
+    if (isnan(p.part[0]))
+        return;
+    fprintf(out, "%-28s", what);
+    for (size_t i = 0; i < NRG_REQUEST_PARTS; i++)
+        fprintf(
+            out, " %10s",
+            (figure == NRG_REQUEST_ENERGY ? nrg_show_energy : nrg_show_seconds)(p.part[i]).text);
+    fputc('\n', out);
 }
 
 static void print_percentiles(const struct nrg_llm_share *s, FILE *out)
 {
-    static const double parts[] = {0.5, 0.9, 0.99};
-    fprintf(out, "\n%-28s %10s %10s %10s\n", "", "HALF", "90 %", "99 %");
-    fprintf(out, "%-28s", "joules of a request");
-    for (size_t i = 0; i < 3; i++)
-        fprintf(out, " %10s",
-                nrg_show_energy(nrg_request_percentile(s, NRG_REQUEST_ENERGY, parts[i])).text);
-    fprintf(out, "\n%-28s", "until its first text");
-    for (size_t i = 0; i < 3; i++)
-        fprintf(out, " %10s",
-                nrg_show_seconds(nrg_request_percentile(s, NRG_REQUEST_FIRST_S, parts[i])).text);
-    fprintf(out, "\n%-28s", "until its end");
-    for (size_t i = 0; i < 3; i++)
-        fprintf(out, " %10s",
-                nrg_show_seconds(nrg_request_percentile(s, NRG_REQUEST_ALL_S, parts[i])).text);
-    fputc('\n', out);
+    size_t n;
+    struct nrg_request_use *uses = nrg_request_uses(s, false, &n);
+    for (size_t i = 0; i < n && i < MOST_MODELS; i++) {
+        const char *model = uses[i].name;
+        if (uses[i].requests == uses[i].failed)
+            continue;
+        fputc('\n', out);
+        nrg_text_pad(out, name_of(model), 28);
+        fprintf(out, " %10s %10s %10s   of answered requests\n", "HALF", "90 %", "99 %");
+        print_figure(s, model, "joules of a request", NRG_REQUEST_ENERGY, out);
+        print_figure(s, model, "stream: until first text", NRG_REQUEST_FIRST_S, out);
+        print_figure(s, model, "stream: per output token", NRG_REQUEST_TOKEN_S, out);
+        print_figure(s, model, "stream: between two texts", NRG_REQUEST_GAP_S, out);
+        print_figure(s, model, "until its end", NRG_REQUEST_ALL_S, out);
+    }
+    free(uses);
 }
 
 static void print_price(const char *what, const struct nrg_serving_price *p,
@@ -87,6 +135,7 @@ static void print_law(const struct nrg_llm_share *s, FILE *out)
     print_price("token of an output", &fit->price[NRG_SERVING_OUTPUT], nrg_show_energy, out);
     print_price("request that runs", &fit->price[NRG_SERVING_SEQUENCE], nrg_show_power, out);
     print_price("any request that runs", &fit->price[NRG_SERVING_BUSY], nrg_show_power, out);
+    print_price("one that is not understood", &fit->price[NRG_SERVING_OTHER], nrg_show_power, out);
     print_price("idle machine", &fit->price[NRG_SERVING_IDLE], nrg_show_power, out);
 }
 
@@ -103,6 +152,19 @@ static int by_energy(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
+/* "429", "200 broken", "cancelled". */
+static struct nrg_shown show_status(const struct nrg_relayed_request *q)
+{
+    struct nrg_shown shown = {""};
+    bool told = !strcmp(q->outcome, "answered") || q->status >= 400; /* by the status alone */
+    const char *outcome = q->open ? "running" : told ? "" : q->outcome;
+    if (q->status)
+        snprintf(shown.text, sizeof shown.text, "%d%s%s", q->status, *outcome ? " " : "", outcome);
+    else
+        snprintf(shown.text, sizeof shown.text, "%s", told ? q->outcome : outcome);
+    return shown;
+}
+
 static void print_request(const struct nrg_llm_share *s, size_t i, FILE *out)
 {
     const struct nrg_relayed_request *q = &s->requests.items[i];
@@ -113,14 +175,12 @@ static void print_request(const struct nrg_llm_share *s, size_t i, FILE *out)
     if (!isnan(q->output_tokens))
         snprintf(output, sizeof output, "%s%.0f", q->output_estimated ? "~" : "", q->output_tokens);
     fprintf(out, "%7lld ", (long long)q->id);
-    nrg_text_pad(out, name_of(q->model), 28);
+    nrg_text_pad(out, *q->path ? q->path : name_of(q->model), 28);
     fprintf(out, " %8s %8s %10s %10s %10s  %-24s %s\n", input, output,
             nrg_show_seconds(nrg_request_first_s(q)).text,
             nrg_show_seconds((double)(q->end_ns - q->begin_ns) * 1e-9).text,
             nrg_show_energy(e->energy_j).text, nrg_show_interval(e->low_j, e->high_j).text,
-            q->open                          ? "running"
-            : strcmp(q->outcome, "answered") ? q->outcome
-                                             : "");
+            show_status(q).text);
 }
 
 static void print_requests(const struct nrg_llm_share *s, size_t most, FILE *out)
@@ -132,8 +192,8 @@ static void print_requests(const struct nrg_llm_share *s, size_t most, FILE *out
     for (size_t i = 0; i < n; i++)
         order[i] = (struct ranked){i, s->energies[i].energy_j};
     qsort(order, n, sizeof *order, by_energy);
-    fprintf(out, "\n%7s %-28s %8s %8s %10s %10s %10s  %s\n", "REQUEST", "MODEL", "INPUT", "OUTPUT",
-            "FIRST", "END", "ENERGY", "95 %");
+    fprintf(out, "\n%7s %-28s %8s %8s %10s %10s %10s  %-24s %s\n", "REQUEST", "MODEL", "INPUT",
+            "OUTPUT", "FIRST", "END", "ENERGY", "95 %", "STATUS");
     for (size_t i = 0; i < n && i < most; i++)
         print_request(s, order[i].index, out);
     if (n > most)
@@ -145,13 +205,11 @@ void nrg_requests_print(const struct nrg_llm_share *s, size_t most, FILE *out)
 {
     print_sum(s, out);
     print_models(s, out);
+    print_not_understood(s, out);
     print_percentiles(s, out);
     print_law(s, out);
     print_requests(s, most, out);
     if (s->estimated)
         fprintf(out, "~ %zu request%s without usage: pieces of text were counted, an estimate\n",
                 s->estimated, s->estimated == 1 ? "" : "s");
-    if (s->unknown)
-        fprintf(out, "%zu request%s said nothing about tokens\n", s->unknown,
-                s->unknown == 1 ? "" : "s");
 }
