@@ -9,7 +9,7 @@
 
 static const double law[NRG_SERVING_TERMS] = {
     [NRG_SERVING_IDLE] = 80,    [NRG_SERVING_OUTPUT] = 0.5, [NRG_SERVING_PROMPT] = 0.02,
-    [NRG_SERVING_SEQUENCE] = 2, [NRG_SERVING_BUSY] = 40,
+    [NRG_SERVING_SEQUENCE] = 2, [NRG_SERVING_BUSY] = 40,    [NRG_SERVING_OTHER] = 30,
 };
 
 /* A load without a pattern: every amount goes its own way. */
@@ -18,8 +18,8 @@ static void make_slots(struct nrg_serving_slot *slots, const double *price)
     uint32_t state = 7;
     for (size_t i = 0; i < SLOTS; i++) {
         struct nrg_serving_slot *s = &slots[i];
-        double random[4];
-        for (size_t k = 0; k < 4; k++) {
+        double random[5];
+        for (size_t k = 0; k < 5; k++) {
             state = state * 1664525u + 1013904223u;
             random[k] = (state >> 8) / 16777216.0;
         }
@@ -31,6 +31,7 @@ static void make_slots(struct nrg_serving_slot *slots, const double *price)
         s->amount[NRG_SERVING_PROMPT] = busy ? floor(9000 * random[2]) : 0;
         s->amount[NRG_SERVING_SEQUENCE] = busy ? 0.5 + 8 * random[3] : 0;
         s->amount[NRG_SERVING_BUSY] = busy ? 0.5 : 0;
+        s->amount[NRG_SERVING_OTHER] = price[NRG_SERVING_OTHER] > 0 ? 3 * random[4] : 0;
         for (size_t c = 0; c < NRG_SERVING_TERMS; c++)
             s->energy_j += price[c] * s->amount[c];
     }
