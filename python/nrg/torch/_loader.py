@@ -61,9 +61,10 @@ def _gone(thread, reference):
 
 
 def _is_ahead(loop):
-    """True where a prefetcher has batches that are not used yet. The last of an evaluation is, when a model was called for it."""
-    used = 1 if loop.called is not None and loop.level is not None else 0
-    return loop.exhausted and len(loop.batches) > used and any(batch.is_alive() for batch in loop.batches)
+    """True where a prefetcher has batches that are not used yet. The last of an evaluation is, when a model was called for it. Before
+    any call all batches were kept, list(loader): what is done with them is no round over the loader."""
+    used = 1 if loop.called is not None else 0
+    return loop.exhausted and loop.level is not None and len(loop.batches) > used and any(batch.is_alive() for batch in loop.batches)
 
 
 def _loop_of(thread, iterator):
