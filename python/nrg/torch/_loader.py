@@ -51,13 +51,20 @@ def _after_iter(token, iterator, error):
 def _gone(thread, reference):
     """The iterator was dropped, by a break perhaps. At the end of the interpreter there is nothing to be done."""
     loop = next((loop for loop in thread.loops if loop.iterator is reference), None)
-    if loop is None or (loop.exhausted and any(batch.is_alive() for batch in loop.batches)):  # a prefetcher has them
+    if loop is None or _is_ahead(loop):
         return
     if state.on and thread is this_thread() and not thread.in_backward:
         _loop.end_loop(thread, loop)
     else:
         loop.over = True
         thread.loops.remove(loop)
+
+
+def _is_ahead(loop):
+    """True where a prefetcher has batches that are not used yet. The last of an evaluation is, when a model was called for it. Before
+    any call all batches were kept, list(loader): what is done with them is no round over the loader."""
+    used = 1 if loop.called is not None else 0
+    return loop.exhausted and loop.level is not None and len(loop.batches) > used and any(batch.is_alive() for batch in loop.batches)
 
 
 def _loop_of(thread, iterator):
@@ -89,6 +96,7 @@ def _before_batch(thread, loop):
         _loop.end_step(thread, step)
     _loop.end_exhausted(thread, loop)
     thread.counted = None
+    _loop.doubt(thread, None)
 
 
 def _after_next(token, batch, error):
@@ -100,7 +108,7 @@ def _after_next(token, batch, error):
         loop.batches.append(_batch.Handed(iterator, loop.chosen.popleft() if loop.chosen else None, batch))
     elif isinstance(error, StopIteration):
         loop.exhausted = True
-        if not loop.batches or loop.level is None:
+        if not loop.batches:
             _loop.end_loop(thread, loop)
 
 

@@ -1,6 +1,7 @@
 """Steps, epochs and samples, when the usual training loop is seen.
 
-  training    a call of a model in training mode, with gradients, on a thread that has an optimizer.
+  training    a call of a model in training mode, with gradients, on a thread that has an optimizer. Where a step() shows that a call
+              before it was for training all the same (frozen batch norms, an optimizer of another thread), that model is remembered.
   step        begins with the first call for training, ends when its optimizers have made their step() (_optimizer.py). Numbered.
   epoch       one round over a DataLoader, from the first call of a model that belongs to it to the end of its last step;
               "evaluation" when that call is not for training. Numbered, each of its own.
@@ -204,13 +205,15 @@ def _end_evaluations(thread, found):
             return
 
 
+def _is_trained(module, optimizers):
+    trained = {id(p) for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
+    return any(id(p) in trained for p in module.parameters())
+
+
 def _may_be_helper(thread, entry, module):
     """True where a model that nobody trains is called beside one that is: a teacher, a frozen encoder, a copy."""
     optimizers = state.optimizers.get(thread.ident)
-    if not optimizers or entry.has_loops:
-        return False
-    trained = {id(p) for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
-    return not any(id(p) in trained for p in module.parameters())
+    return bool(optimizers) and not entry.has_loops and not _is_trained(module, optimizers)
 
 
 def _open(thread, loop, training):
@@ -256,10 +259,33 @@ def _take(loop, entry, module, args, kwargs):
     return samples
 
 
+def reveal(thread, optimizer):
+    """Before step(), which may show that a call was for training."""
+    if thread.unsure is None or step_of(thread) is not None:
+        return
+    loop, entry, samples = thread.unsure
+    module = entry.ref()
+    if module is None or not _is_trained(module, [optimizer]):
+        return
+    thread.unsure = None
+    _is_for_training(thread, entry, module)
+    loop = loop if loop is not None and not loop.over else None
+    enter_training(thread, loop)
+    if loop is not None and loop.batches:
+        loop.batches.popleft()
+    _count(samples)
+
+
+def _is_for_training(thread, entry, module):
+    entry.has_loops = True
+    entry.trained = not module.training
+    doubt(thread, None)
+    thread.since.clear()
+
+
 def _train(thread, entry, module, args, kwargs):
     """Before a call for training."""
-    entry.has_loops = True
-    thread.since.clear()
+    _is_for_training(thread, entry, module)
     loop = find(thread, True)
     enter_training(thread, loop)
     step = step_of(thread)
@@ -287,6 +313,14 @@ def _use(thread, entry, module, args, kwargs):
         _count(_take(loop, entry, module, args, kwargs))
     elif loop.called is None:
         loop.called = _peek(loop, entry, module, args, kwargs)
+        doubt(thread, (loop, entry, loop.called))
+
+
+def doubt(thread, call):
+    """Remembers a call that may be for training after all, or None. The one before was not."""
+    if thread.unsure is not None and thread.unsure[0] is None:
+        _note_unfiled()
+    thread.unsure = call if grad_enabled() else None
 
 
 def _waits(thread, loop, entry, module):
@@ -311,8 +345,10 @@ def _note_unfiled():
 
 
 def _use_without_loop(thread, entry, module, args, kwargs):
-    if thread.frames or _may_be_helper(thread, entry, module):
-        if entry.main or entry.has_loops:
+    if thread.frames or thread.ident in state.optimizers:  # the program's energy is not that of these calls
+        if (entry.main or entry.has_loops) and grad_enabled():
+            doubt(thread, (None, entry, _batch.of_arguments(entry, module, args, kwargs)))
+        elif entry.main or entry.has_loops:
             _note_unfiled()
     elif entry.main:
         _count(_take(None, entry, module, args, kwargs))
@@ -329,7 +365,7 @@ def outermost(thread, entry, module, args, kwargs):
         _generate.before_pass(thread.generation, module, args, kwargs)
     if not entry.params or thread.fetching or module.__dict__.get("_is_replica"):
         return
-    if module.training and grad_enabled() and state.optimizers.get(thread.ident):
+    if (module.training or entry.trained) and grad_enabled() and state.optimizers.get(thread.ident):
         _cached.leave(thread)
         _train(thread, entry, module, args, kwargs)
     elif thread.generation is None and not _cached.before_call(thread, module, args, kwargs):

@@ -26,7 +26,7 @@ class Entry(_nrg.Entry):
     """What is known of one module. The extension has forward and backward, the numbers of the names when they are
     needed, wants_backward, and compiled."""
 
-    __slots__ = ("ref", "name", "detail", "params", "main", "has_loops", "transposed", "root", "strangers", "owner")
+    __slots__ = ("ref", "name", "detail", "params", "main", "has_loops", "trained", "transposed", "root", "strangers", "owner")
 
     def __init__(self, name, detail, root, owner):
         self.ref = None
@@ -36,6 +36,7 @@ class Entry(_nrg.Entry):
         self.params = False
         self.main = False
         self.has_loops = False   # it was called for training, or evaluated
+        self.trained = False     # though it is not in training mode
         self.transposed = None   # a part of it has batch_first=False; None: not asked yet
         self.root = root if root is not None else self
         self.strangers = None

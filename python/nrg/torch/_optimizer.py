@@ -30,6 +30,7 @@ def _before_step(args, kwargs):
     _note(optimizer)
     _backward.inside(thread)
     _loop.settle(thread)
+    _loop.reveal(thread, optimizer)
     if _loop.step_of(thread) is None and len(thread.since) and optimizer not in thread.since:
         thread.coupled.update((optimizer, *thread.since))
     elif not thread.in_call:

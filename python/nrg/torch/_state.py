@@ -37,7 +37,7 @@ class Thread(_nrg.Thread):
     """One per thread: what it has open. The calls of modules are the extension's (in_call, in_backward, entry)."""
 
     __slots__ = ("frames", "loops", "fetching", "stepping", "steppers", "coupled", "since", "stepped_before", "counted", "owed", "backwards",
-                 "steps_off", "mode", "paused", "quiet", "ident", "generation", "generations", "cached")
+                 "unsure", "steps_off", "mode", "paused", "quiet", "ident", "generation", "generations", "cached")
 
     def __init__(self):
         self.ident = threading.get_ident()
@@ -60,6 +60,7 @@ class Thread(_nrg.Thread):
         self.backwards = 0     # passes that have begun
         self.counted = None    # `backwards` when samples were counted in this step, for this batch
         self.owed = 0          # samples used inside of optimizer.step()
+        self.unsure = None     # a call with gradients that was not taken for training: its loop, entry and samples
         self.steps_off = False
         self.generation = None  # a call of generate() that the thread is in (_generate.py)
         self.cached = None      # a loop with a KV cache (_cached.py)

@@ -55,6 +55,18 @@ def accelerate_adversarial():
 
 
 @loop(accelerate)
+def accelerate_single_batches():
+    """Each loader has one batch, so that it has ended before a model is called."""
+    tool = accelerate.Accelerator(cpu=True)
+    model = net()
+    model, optimizer, batches, held = tool.prepare(model, sgd(model), data(16), data(9))
+    for _ in range(3):
+        train(model, optimizer, batches)
+        evaluate(model, held)
+    return truth(48, 27, 3, 3, 3)
+
+
+@loop(accelerate)
 def accelerate_skips():
     tool = accelerate.Accelerator(cpu=True)
     model = net()
@@ -111,6 +123,15 @@ def trainer_epochs():
 def trainer_accumulates():
     trainer(n=160, held=40, num_train_epochs=2, gradient_accumulation_steps=4, eval_strategy="epoch").train()
     return truth(320, 80, 6, 2, 2)
+
+
+@loop(transformers, accelerate)
+def trainer_small_sets():
+    """All batches of an epoch are fetched before its only step, and the evaluation has one batch."""
+    made = trainer(n=40, held=40, num_train_epochs=2, gradient_accumulation_steps=8, eval_strategy="epoch", per_device_eval_batch_size=64)
+    made.train()
+    made.predict(Rows(5))
+    return truth(80, 85, 2, 2, 3)
 
 
 @loop(transformers, accelerate)

@@ -308,3 +308,15 @@ def generator_around_a_loader():
         train(model, optimizer, batches(70))
         evaluate(model, batches(40))
     return truth(140, 80, 10, 2, 2)
+
+
+@loop()
+def batches_that_are_kept():
+    """list(loader) is a round without a model. The samples of what follows are the arguments'; a validation with them is by hand."""
+    model = net()
+    optimizer = sgd(model)
+    batches, held = list(data(70)), list(data(40))
+    for _ in range(2):
+        train(model, optimizer, batches)
+        evaluate(model, held)
+    return truth(140, steps=10)

@@ -1,6 +1,7 @@
 """What is in a step: several models, optimizers, passes; loops without a DataLoader; several processes."""
 import os
 import tempfile
+import threading
 
 import torch
 from torch import nn
@@ -334,3 +335,66 @@ def distributed():
     for pid in pids:
         assert os.waitpid(pid, 0)[1] == 0
     return dict(truth(128, steps=16, epochs=4), pids=pids)
+
+
+@loop()
+def trained_in_evaluation_mode():
+    """Nobody switches back to training mode. Until the first step() it looks like an evaluation, which has no samples then."""
+    model = net()
+    optimizer = sgd(model)
+    for _ in range(3):
+        for x, y in data(70):
+            optimizer.zero_grad()
+            loss_of(model, x, y).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            for x, _ in data(40):
+                model(x)
+    return truth(210, 120, 15, 3, 3 + 1)
+
+
+@loop()
+def trained_in_evaluation_mode_without_loader():
+    model = net().eval()
+    optimizer = sgd(model)
+    for _ in range(5):
+        loss_of(model, torch.randn(16, 4), torch.randn(16, 1)).backward()
+        optimizer.step()
+    return truth(80, steps=5)
+
+
+@loop()
+def optimizer_of_another_thread():
+    model = net()
+    optimizer = sgd(model)
+    thread = threading.Thread(target=train, args=(model, optimizer, data(70)))
+    thread.start()
+    thread.join()
+    return truth(70, steps=5, epochs=1, evaluations=1)
+
+
+@loop()
+def attacks():
+    """An evaluation with gradients, of the inputs, and without a step."""
+    model = net()
+    train(model, sgd(model), data(70))
+    model.eval()
+    for x, y in data(40):
+        loss_of(model, x.requires_grad_(), y).backward()
+        model(x + x.grad.sign())
+    return truth(70, 40, 5, 1, 1)
+
+
+@loop()
+def evaluations_by_hand():
+    """They have no span of their own, and must not divide the energy of the whole program."""
+    model = net()
+    optimizer = sgd(model)
+    for i in range(6):
+        if i % 3 == 0:
+            with torch.no_grad():
+                model(torch.randn(16, 4))
+        loss_of(model, torch.randn(16, 4), torch.randn(16, 1)).backward()
+        optimizer.step()
+    return truth(96, steps=6)
