@@ -16,6 +16,7 @@ struct nrg_request_use {
     const char *name;
     size_t requests, failed;
     double seconds, input, cached, output, energy_j, low_j, high_j;
+    double made_j, made_low_j, made_high_j; /* of those whose output tokens are known */
     double failed_output, failed_j;
 };
 
