@@ -22,11 +22,6 @@ static int by_energy(const void *a, const void *b)
     return (x->energy_j < y->energy_j) - (x->energy_j > y->energy_j);
 }
 
-bool nrg_request_failed(const struct nrg_relayed_request *q)
-{
-    return !q->open && strcmp(q->outcome, "answered") != 0;
-}
-
 static void add_use(struct nrg_request_use *use, const struct nrg_relayed_request *q,
                     const struct nrg_llm_energy *e)
 {
