@@ -145,6 +145,16 @@ class Gpus(Llm):
             self.assertIn("MI355X", line)
         self.assertIn("--llm", self.refused("predict", self.config, "--profile", self.device, "--gpu", "B200", code=2))
 
+    def test_rows_of_another_gpu(self):
+        self.write("b200.json", made_rows("B200"))
+        other = self.path("b200.json")
+        done = self.nrg("evaluate", other, "--profile", self.device)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"the rows are of 'B200', the profile is of 'H100': carried over with --gpu B200", done.stderr)
+        self.assertIn("the rows are of B200", self.refused("evaluate", other, "--profile", self.device, "--gpu", "H200", code=2))
+        done = self.nrg("evaluate", other, "--profile", self.device, "--gpu", "NVIDIA B200")
+        self.assertEqual((done.returncode, b"the rows are" in done.stderr), (0, False))
+
     def test_a_profile_of_an_unknown_gpu(self):
         self.write("other.json", made_rows("Z9"))
         self.assertEqual(self.nrg("train", "-q", self.path("other.json"), "-o", self.path("z9.json")).returncode, 0)
