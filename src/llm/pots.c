@@ -57,7 +57,7 @@ struct nrg_llm_spread nrg_llm_pots_spread(const struct nrg_llm_pot *pots, size_t
     double noise_j2 = 0;
     for (size_t i = 0; i < n; i++)
         add(pots[i].other_s > 0 ? &mixed : &clean, &pots[i]);
-    if (!mixed.n)
+    if (!(mixed.n > 0))
         return spread;
     bool enough = clean.n >= LEAST_CLEAN;
     double all_w2 = (clean.square_w2 + mixed.square_w2) / (clean.n + mixed.n);

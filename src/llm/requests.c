@@ -230,3 +230,8 @@ void nrg_llm_requests_release(struct nrg_relayed_requests *r)
     nrg_span_catalog_release(&r->names);
     *r = (struct nrg_relayed_requests){0};
 }
+
+bool nrg_request_failed(const struct nrg_relayed_request *q)
+{
+    return !q->open && strcmp(q->outcome, "answered") != 0;
+}

@@ -79,4 +79,7 @@ bool nrg_llm_is_no_work(const char *path, int64_t length_ns);
 /* Whether an answer came in pieces of text. */
 bool nrg_llm_is_streamed(const struct nrg_relayed_request *request);
 
+/* It is over, and was refused, cut or cancelled. */
+bool nrg_request_failed(const struct nrg_relayed_request *request);
+
 #endif

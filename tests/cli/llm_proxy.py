@@ -81,6 +81,13 @@ class ProxyCase(Case):
         for q in r["requests"]:
             self.assertLessEqual(q["low_j"], q["energy_j"] + 1e-12)
             self.assertLessEqual(q["energy_j"], q["high_j"] + 1e-12)
+        for use in [*r["models"], *r["not_understood"]]:
+            self.assertLessEqual(use["high_j"], max(r["total_high_j"], use["energy_j"]) + 1e-9)
+            for key in ("j_per_request", "j_per_output_token"):
+                self.assertEqual(key in use, f"{key}_low" in use)
+                self.assertLessEqual(use.get(f"{key}_low", 0), use.get(key, 0) + 1e-12)
+                self.assertLessEqual(use.get(key, 0), use.get(f"{key}_high", 0) + 1e-12)
+            self.assertAlmostEqual(use["j_per_request_low"] * use["requests"], use["low_j"], delta=1e-9)
 
 
 class ServedCase(ProxyCase):

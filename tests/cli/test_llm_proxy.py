@@ -47,7 +47,8 @@ class Passing(Base):
             head = self.curl("-I", self.url("/v1/models"))
             self.assertIn(b"Content-Length: 40", head)
             self.assertIn(b"404 Not Found", self.curl("-i", self.url("/nothing")))
-        self.assertEqual(len(self.result["requests"]), 2 * len(asks))
+        # Those that only asked have a row where the machine is so busy that they took long.
+        self.assertEqual(sum(q["api"] != "other" for q in self.result["requests"]), 2 * len(asks))
         bodies = [(method, path, body) for method, path, _, body in self.server.requests if method == "POST"]
         self.assertEqual(bodies[::2], bodies[1::2])
         self.assert_adds_up()

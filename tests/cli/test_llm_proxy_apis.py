@@ -100,6 +100,11 @@ class Apis(ServedCase):
         self.assertEqual(requests[4]["path"], "POST (not found)")
         model = self.result["models"][0]
         self.assertEqual((model["requests"], model["failed_requests"], model["failed_output_tokens"]), (5, 4, 4))
+        known = [q for q in requests if "output_tokens" in q]  # joules of requests without a count are in no token's price
+        self.assertAlmostEqual(model["j_per_output_token"] * model["output_tokens"], sum(q["energy_j"] for q in known), delta=1e-9)
+        self.assertAlmostEqual(model["j_per_output_token_high"] * model["output_tokens"],
+                               min(sum(q["high_j"] for q in known), self.result["total_high_j"]), delta=1e-9)
+        self.assert_adds_up()
         self.assertIn("failed of m", self.said)
         for shown in (" 429\n", " 500\n", " 200 broken\n", " 502\n"):
             self.assertIn(shown, self.said)

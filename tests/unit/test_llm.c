@@ -569,6 +569,9 @@ static void other_gpus(void **state)
     assert_non_null(b200);
     assert_string_equal(nrg_gpu_find("h100-nvl", &err)->name, "H100 NVL");
     assert_null(nrg_gpu_find("A10G", &err));
+    assert_true(nrg_gpu_find("NVIDIA A100 80GB PCIe", &err)->limit_w ==
+                300); /* not the SXM's 400 */
+    assert_true(nrg_gpu_find("NVIDIA A100-SXM4-80GB", &err)->limit_w == 400);
     assert_non_null(strstr(err.what, "V100"));
     for (int t = 0; t < NRG_LLM_TERMS; t++)
         law.joules[t] = law.seconds[t] = 1;

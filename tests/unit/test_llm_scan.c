@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "llm/proxy/scan.h"
+#include "sensors/channel.h" /* NRG_MISSING */
 #include "support/cmocka.h"
 
 #define CHAT(model, text, rest)                                                                    \
@@ -65,11 +66,37 @@ static void openings_that_say_something(void **state)
           NRG_SCAN_LINES, 3, 0, "", 5);
 }
 
+#define SGLANG(index, input, output)                                                               \
+    "{\"text\":\"a\",\"meta_info\":{\"prompt_tokens\":" #input ",\"completion_tokens\":" #output   \
+    "},\"index\":" #index "}"
+
+/* Several prompts in a request: SGLang's and llama.cpp's answers are lists. */
+static void lists_of_answers(void **state)
+{
+    (void)state;
+    check("[" SGLANG(0, 7, 3) ", " SGLANG(1, 5, 4) "," SGLANG(2, 1, 1) "]", NRG_SCAN_JSON, 1, 0, "",
+          13);
+    assert_int_equal(
+        read_in_parts("[" SGLANG(0, 7, 3) "," SGLANG(1, 5, 4) "]", NRG_SCAN_JSON, 9).output, 7);
+    check("[{\"tokens_evaluated\":7,\"x\":[{}]},{\"index\":1},{\"tokens_evaluated\":2}]",
+          NRG_SCAN_JSON, 0, 0, "", 9);
+    /* A stream of one is known by its last event, of several by its texts alone. */
+    check("data: " SGLANG(0, 7, 3) "\n\ndata: " SGLANG(0, 7, 4) "\n\n", NRG_SCAN_EVENTS, 2, 0, "",
+          7);
+    check("data: " SGLANG(0, 7, 3) "\n\ndata: " SGLANG(1, 5, 4) "\n\ndata: " SGLANG(1, 5, 5) "\n\n",
+          NRG_SCAN_EVENTS, 3, 0, "", NRG_MISSING);
+    /* TGI's index is the token's. */
+    check("data: {\"index\":1,\"token\":{\"text\":\"a\"},\"details\":null}\n\n"
+          "data: {\"index\":2,\"token\":{\"text\":\"b\"},\"details\":{\"input_length\":6}}\n\n",
+          NRG_SCAN_EVENTS, 2, 0, "", 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_that_begin_alike),
         cmocka_unit_test(openings_that_say_something),
+        cmocka_unit_test(lists_of_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

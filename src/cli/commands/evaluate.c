@@ -126,6 +126,19 @@ static int evaluate_model(const struct values *v, const struct nrg_dataset *set,
     return code;
 }
 
+/* Rows of another GPU than the predictions' say how good the wrong thing is. */
+static int check_device(struct nrg_cli *cli, const char *rows_of, const char *profile_of,
+                        const struct nrg_gpu *to)
+{
+    const struct nrg_gpu *gpu = nrg_gpu_find(rows_of, NULL);
+    if (to && gpu && gpu != to)
+        return nrg_usage(cli, "--gpu says %s, and the rows are of %s", to->name, gpu->name);
+    if (!to && strcmp(rows_of, profile_of) != 0 && (!gpu || gpu != nrg_gpu_find(profile_of, NULL)))
+        nrg_log(&cli->ctx, NRG_WARNING, "the rows are of '%s', the profile is of '%s'%s%s", rows_of,
+                profile_of, gpu ? ": carried over with --gpu " : "", gpu ? gpu->name : "");
+    return 0;
+}
+
 /* With a profile that was trained before. */
 static int evaluate_profile(struct nrg_cli *cli, const struct values *v,
                             const struct nrg_dataset *set)
@@ -142,6 +155,8 @@ static int evaluate_profile(struct nrg_cli *cli, const struct values *v,
         code = nrg_usage(cli, "--profile goes with rows and a profile of language models");
     else if (gpu && !nrg_gpu_find(profile.device, &err))
         code = nrg_complain(&err, 1);
+    else
+        code = check_device(cli, set->rows[0].device, profile.device, gpu);
     for (size_t m = 0; !code && !gpu && m < profile.n_models; m++)
         for (size_t i = 0; i < set->n; i++)
             if (!strcmp(set->rows[i].model, profile.models[m])) {

@@ -40,6 +40,7 @@ enum key {
     TOTAL_TOKENS,
     TOKEN,
     ERROR,
+    INDEX,
     OTHER = 31
 };
 
@@ -49,10 +50,14 @@ enum key {
 static const struct {
     const char *text;
     enum key key;
-} keys[LONGEST_KEY + 1][6] = {
+} keys[LONGEST_KEY + 1][7] = {
     [4] = {{"text", TEXT}, {"type", TYPE}},
-    [5] =
-        {{"model", MODEL}, {"delta", DELTA}, {"usage", USAGE}, {"token", TOKEN}, {"error", ERROR}},
+    [5] = {{"model", MODEL},
+           {"delta", DELTA},
+           {"usage", USAGE},
+           {"token", TOKEN},
+           {"error", ERROR},
+           {"index", INDEX}},
     [7] = {{"choices", CHOICES},
            {"content", CONTENT},
            {"message", MESSAGE},
@@ -170,13 +175,27 @@ static void begin_document(struct nrg_llm_scan *s)
     s->depth = 0;
     s->path = NO_KEY;
     s->has_text = s->is_delta = s->has_type = s->counts = false;
+    s->index = 0;
+}
+
+static void forget_counts(struct nrg_llm_seen *seen)
+{
+    seen->input = seen->cached = seen->output = seen->reasoning = NRG_MISSING;
+    seen->cache_read = seen->cache_creation = seen->total = NRG_MISSING;
+}
+
+static void add_count(int64_t *to, int64_t more)
+{
+    if (*to == NRG_MISSING)
+        *to = more;
+    else if (more != NRG_MISSING)
+        *to += more;
 }
 
 void nrg_llm_scan_init(struct nrg_llm_scan *s, enum nrg_scan_form form)
 {
-    *s = (struct nrg_llm_scan){.form = form};
-    s->seen.input = s->seen.cached = s->seen.output = s->seen.reasoning = NRG_MISSING;
-    s->seen.cache_read = s->seen.cache_creation = s->seen.total = NRG_MISSING;
+    *s = (struct nrg_llm_scan){.form = form, .counted = NRG_MISSING};
+    forget_counts(&s->seen);
     begin_document(s);
 }
 
@@ -184,6 +203,26 @@ static void end_document(struct nrg_llm_scan *s)
 {
     s->seen.texts += s->has_text && (!s->has_type || s->is_delta);
     s->has_text = false;
+    if (!s->counts)
+        return;
+    s->several |= s->counted != NRG_MISSING && s->counted != s->index;
+    s->counted = s->index;
+    if (s->several)
+        forget_counts(&s->seen);
+}
+
+/* Is it one of several answers, each an object in the list that the document is? */
+static bool is_part(const struct nrg_llm_scan *s)
+{
+    return s->form == NRG_SCAN_JSON && s->depth == 1 && !(s->objects & 1);
+}
+
+static void end_part(struct nrg_llm_scan *s)
+{
+    add_count(&s->seen.input, s->before.input);
+    add_count(&s->seen.cached, s->before.cached);
+    add_count(&s->seen.output, s->before.output);
+    add_count(&s->seen.reasoning, s->before.reasoning);
 }
 
 static void open_container(struct nrg_llm_scan *s, bool object)
@@ -192,6 +231,10 @@ static void open_container(struct nrg_llm_scan *s, bool object)
     if (s->depth == NRG_SCAN_DEPTH) {
         s->state = LOST;
         return;
+    }
+    if (object && is_part(s)) {
+        s->before = s->seen;
+        forget_counts(&s->seen);
     }
     s->paths[s->depth] = s->path;
     s->objects = (s->objects & ~(1u << s->depth)) | (uint32_t)object << s->depth;
@@ -210,8 +253,11 @@ static void close_container(struct nrg_llm_scan *s)
         s->state = LOST;
         return;
     }
+    bool object = s->objects >> (s->depth - 1) & 1;
     s->depth--;
     s->path = s->paths[s->depth];
+    if (object && is_part(s))
+        end_part(s);
     after_value(s);
 }
 
@@ -264,13 +310,14 @@ static void take_string(struct nrg_llm_scan *s)
 /* A number, or null, true, false. */
 static void take_number(struct nrg_llm_scan *s)
 {
-    int64_t *count = count_at(&s->seen, s->path), value = 0;
+    bool is_index = s->path == P1(INDEX);
+    int64_t *count = is_index ? &s->index : count_at(&s->seen, s->path), value = 0;
     bool whole = s->text_n > 0 && s->text_n <= 9;
     s->text[s->text_n] = 0;
     after_value(s);
     if (!count || !strcmp(s->text, "null"))
         return;
-    s->counts = true;
+    s->counts |= !is_index;
     for (unsigned i = 0; i < s->text_n; i++) {
         whole &= s->text[i] >= '0' && s->text[i] <= '9';
         value = whole ? value * 10 + (s->text[i] - '0') : 0;
@@ -278,7 +325,7 @@ static void take_number(struct nrg_llm_scan *s)
     if (whole)
         *count = value;
     else
-        s->seen.lies++;
+        s->seen.lies += !is_index;
 }
 
 static void keep_byte(struct nrg_llm_scan *s, char c)
@@ -408,6 +455,7 @@ static void keep_opening(struct nrg_llm_scan *s, const char *at, size_t n)
     o->depth = s->depth;
     o->objects = s->objects;
     o->path = s->path;
+    o->index = s->index;
     o->is_delta = s->is_delta;
     o->has_type = s->has_type;
 }
@@ -422,6 +470,7 @@ static size_t skip_opening(struct nrg_llm_scan *s, const char *at, size_t n)
     s->depth = o->depth;
     s->objects = o->objects;
     s->path = o->path;
+    s->index = o->index;
     s->is_delta = o->is_delta;
     s->has_type = o->has_type;
     begin_string(s);

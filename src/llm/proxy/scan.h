@@ -8,7 +8,9 @@
  * No text of a prompt or answer is kept: a field is known by its place in the document, and only
  * counts and the model's name are looked at. Memory is constant whatever comes. What is no JSON is
  * ignored up to the next line. A count that can't be one (negative, a fraction, beyond 10^9, a
- * text) is left out and counted as a lie; the last one of several is right.
+ * text) is left out and counted as a lie; the last one of several is right. Of a list of answers
+ * (several prompts to SGLang or llama.cpp) counts are added; of a stream that mixes several, each
+ * with counts of its own, none is known.
  *
  * Plain data, nothing is allocated, nothing fails. Any thread.
  */
@@ -54,13 +56,17 @@ struct nrg_scan_opening {
     unsigned depth;
     uint32_t objects;
     uint64_t path, paths[8];
+    int64_t index;
     bool is_delta, has_type;
 };
 
 struct nrg_llm_scan {
     enum nrg_scan_form form;
     struct nrg_llm_seen seen;
-    int state, after; /* of the document; what a string turns out to be */
+    struct nrg_llm_seen before; /* counts of the answers before this one of a list */
+    int64_t index, counted;     /* of this document; of the first one with counts */
+    bool several;               /* others with counts have another index */
+    int state, after;           /* of the document; what a string turns out to be */
     unsigned depth;
     uint64_t paths[NRG_SCAN_DEPTH];    /* of the containers that are open */
     uint32_t objects;                  /* a bit for each of them: no list */

@@ -4,14 +4,19 @@
  * number of sequences as the batch, and mean lengths. What the model is, --config says; on how many
  * GPUs it ran, --gpus, or else the GPUs whose energy was recorded.
  *
- * Of a server's own counts, energy is that of the GPUs where there are any, as in ML.ENERGY's rows;
- * of a proxy it is that of all requests and of the idle machine while any ran.
+ * Energy is that of the GPUs where there are any, as in ML.ENERGY's rows; of a proxy it is that of
+ * the time in which requests ran. Tokens of requests that failed cost as well and are divided by;
+ * lengths are of answered requests.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "energy/cursor.h"
+#include "energy/frame.h"
 #include "llm/serving.h"
 #include "llm/share.h"
 #include "predict/dataset/internal.h"
@@ -19,7 +24,9 @@
 
 /* What a row is made of. */
 struct served {
-    double energy_j, time_s, prompt, output, requests, running, gpus;
+    double energy_j, time_s, running, gpus;
+    double all_output;               /* tokens that all of that made */
+    double prompt, output, requests; /* of requests that were answered */
     bool estimated;
 };
 
@@ -33,6 +40,7 @@ static struct served sum_up(const struct nrg_serving *s)
     struct served out = {.time_s = s->end_s - s->begin_s,
                          .prompt = s->prompt_tokens,
                          .output = s->output_tokens,
+                         .all_output = s->output_tokens,
                          .requests = s->requests,
                          .running = s->running,
                          .estimated = s->estimated};
@@ -75,42 +83,114 @@ static int from_counts(const struct nrg_reading *r, struct served *out, bool *fo
     return rc;
 }
 
-/* Time in which any request ran, and the sum of their times; items are in order of their begin. */
-static void busy_time(const struct nrg_relayed_requests *q, double *busy_s, double *all_s)
+/* A time in which requests ran without a pause. */
+struct busy {
+    int64_t begin_ns, end_ns;
+};
+
+/* Those that failed without a token are neither load nor work: refused ones above all. */
+static bool is_no_work(const struct nrg_relayed_request *q)
 {
-    int64_t until = INT64_MIN;
-    *busy_s = *all_s = 0;
+    return nrg_request_failed(q) && !q->understood;
+}
+
+/* All such times, and the sum of the requests' own; items are in order of their begin. */
+static size_t busy_times(const struct nrg_relayed_requests *q, struct busy *busy, double *all_s)
+{
+    size_t n = 0;
+    *all_s = 0;
     for (size_t i = 0; i < q->n; i++) {
         const struct nrg_relayed_request *item = &q->items[i];
-        int64_t from = item->begin_ns > until ? item->begin_ns : until;
+        if (is_no_work(item))
+            continue;
         *all_s += (double)(item->end_ns - item->begin_ns) * 1e-9;
-        *busy_s += item->end_ns > from ? (double)(item->end_ns - from) * 1e-9 : 0;
-        until = item->end_ns > until ? item->end_ns : until;
+        if (!n || item->begin_ns > busy[n - 1].end_ns)
+            busy[n++] = (struct busy){item->begin_ns, item->end_ns};
+        else if (item->end_ns > busy[n - 1].end_ns)
+            busy[n - 1].end_ns = item->end_ns;
     }
+    return n;
+}
+
+static double energy_of(const struct nrg_timeline *timeline, const struct busy *busy, size_t n)
+{
+    struct nrg_energy_cursor cursor;
+    double energy_j = 0;
+    for (size_t i = 0; timeline && i < n; i++) {
+        nrg_energy_cursor_init(&cursor, timeline, busy[i].begin_ns, 0);
+        energy_j += nrg_energy_cursor_at(&cursor, busy[i].end_ns).energy_j;
+    }
+    return energy_j;
+}
+
+/* Joules while requests ran: the GPUs' where there are any, else all. */
+static int add_energy(struct served *out, const struct nrg_summary *sum,
+                      struct nrg_recording *recording, const struct busy *busy, size_t n)
+{
+    struct nrg_frame frame;
+    int rc = nrg_frame_init(&frame, recording);
+    for (size_t d = 0; d < sum->n_domains; d++)
+        out->gpus += sum->domains[d].in_total && is_gpu(sum->domains[d].channel->channel.name);
+    for (size_t d = 0; !rc && d < sum->n_domains; d++) {
+        const struct nrg_domain *domain = &sum->domains[d];
+        size_t channel = (size_t)(domain->channel - frame.channels);
+        if (domain->in_total && (!(out->gpus > 0) || is_gpu(domain->channel->channel.name)))
+            out->energy_j += energy_of(nrg_frame_timeline(&frame, channel), busy, n);
+    }
+    nrg_frame_release(&frame);
+    return rc;
+}
+
+/* Tokens of all requests; lengths are of those that were answered. Returns how many were, of which
+ * no token is known. */
+static size_t add_requests(struct served *out, const struct nrg_relayed_requests *requests)
+{
+    size_t unknown = 0;
+    for (size_t i = 0; i < requests->n; i++) {
+        const struct nrg_relayed_request *q = &requests->items[i];
+        double made = isnan(q->output_tokens) ? 0 : q->output_tokens;
+        unknown += !q->understood && !is_no_work(q);
+        out->all_output += made;
+        if (nrg_request_failed(q))
+            continue;
+        out->output += made;
+        out->prompt += q->input > 0 ? (double)(q->input - (q->cached > 0 ? q->cached : 0)) : 0;
+        out->requests++;
+    }
+    return unknown;
+}
+
+static int from_share(const struct nrg_reading *r, const struct nrg_llm_share *share,
+                      struct served *out)
+{
+    struct busy *busy = nrg_calloc(share->requests.n + 1, sizeof *busy);
+    double all_s;
+    *out = (struct served){.estimated = share->estimated > 0};
+    size_t unknown = add_requests(out, &share->requests);
+    if (!busy)
+        return nrg_reading_no_memory(r);
+    size_t n = busy_times(&share->requests, busy, &all_s);
+    for (size_t i = 0; i < n; i++)
+        out->time_s += (double)(busy[i].end_ns - busy[i].begin_ns) * 1e-9;
+    out->running = out->time_s > 0 ? all_s / out->time_s : NAN;
+    int rc = add_energy(out, &share->summary, r->recording, busy, n);
+    free(busy);
+    if (rc)
+        return nrg_fail(r->err, rc, r->path, "can't be read");
+    if (unknown)
+        return nrg_fail(r->err, -ENODATA, r->path,
+                        "%zu of its %zu requests have no counts of tokens: no row can be made",
+                        unknown, share->requests.n);
+    return 0;
 }
 
 static int from_requests(const struct nrg_reading *r, struct served *out)
 {
     struct nrg_llm_share share;
-    double busy_s, all_s;
     int rc = nrg_llm_share_make(&share, r->recording, r->err);
     if (rc)
         return rc;
-    *out = (struct served){.estimated = share.estimated > 0};
-    for (size_t i = 0; i < share.requests.n; i++) {
-        const struct nrg_relayed_request *q = &share.requests.items[i];
-        out->output += isnan(q->output_tokens) ? 0 : q->output_tokens;
-        out->prompt += q->input > 0 ? (double)(q->input - (q->cached > 0 ? q->cached : 0)) : 0;
-        out->requests++;
-    }
-    busy_time(&share.requests, &busy_s, &all_s);
-    out->time_s = busy_s;
-    out->running = busy_s > 0 ? all_s / busy_s : NAN;
-    out->energy_j = share.requests_j + (share.idle_w > 0 ? share.idle_w * busy_s : 0);
-    if (share.unknown)
-        rc = nrg_fail(r->err, -ENODATA, r->path,
-                      "%zu of its %zu requests have no counts of tokens: no row can be made",
-                      share.unknown, share.requests.n);
+    rc = from_share(r, &share, out);
     nrg_llm_share_release(&share);
     return rc;
 }
@@ -135,10 +215,10 @@ static int add_row(const struct nrg_reading *r, const struct served *s, const ch
                                     .node = r->path,
                                     .kind = "serving",
                                     .provenance = s->estimated ? "estimated" : "measured",
-                                    .energy_j = s->energy_j / s->output,
-                                    .time_s = s->time_s / s->output,
+                                    .energy_j = s->energy_j / s->all_output,
+                                    .time_s = s->time_s / s->all_output,
                                     .params = shape.params,
-                                    .repeats = s->output,
+                                    .repeats = s->all_output,
                                     .load = {.batch = s->running,
                                              .prompt = s->prompt / s->requests,
                                              .output = s->output / s->requests,

@@ -1,10 +1,13 @@
 /*
  * See transfer.h. The table is from the makers' datasheets: NVIDIA's for A10, A100, H100, H200, L4,
- * L40S, V100, DGX B200 (an eighth of it) and GB200 NVL72 (a 72nd), the GeForce architecture papers
- * (products of 16 bits added in 32), AMD's for MI250X, MI300X, MI325X and MI355X, Intel's white
- * papers for Gaudi. FLOPs are dense, without sparsity; bytes are decimal. The first name that the
- * device's begins with counts, so longer ones stand before shorter ones; nothing but a size of
- * memory may follow ("H100 80GB HBM3"): an A10G is no A10.
+ * L40, L40S, T4, V100, DGX B200 (an eighth of it) and GB200 NVL72 (a 72nd), the GeForce
+ * architecture papers (products of 16 bits added in 32), AMD's for MI250X, MI300X, MI325X and
+ * MI355X, Intel's white papers for Gaudi (its talk at Hot Chips 2024). Compared again in November
+ * 2026 with what public pages cite of these sheets; none differed. FLOPs are dense, without
+ * sparsity, where a sheet has them with it half of that; bytes are decimal; watts are the most that
+ * a maker lets the board draw. The first name that the device's begins with counts, so longer ones
+ * stand before shorter ones; nothing but a size of memory and its kind may follow ("H100 80GB
+ * HBM3"): an A10G is no A10, and "A100 80GB PCIe", as drivers call it, no board of 400 W.
  */
 #include "predict/llm/transfer.h"
 
@@ -20,6 +23,7 @@
 static const struct nrg_gpu gpus[] = {
     {"A100 PCIe 40GB", 1.555e12, 312e12, 0, 250, 40e9},
     {"A100 PCIe", 1.935e12, 312e12, 0, 300, 80e9},
+    {"A100 80GB PCIe", 1.935e12, 312e12, 0, 300, 80e9},
     {"A100 40GB", 1.555e12, 312e12, 0, 400, 40e9},
     {"A100", 2.039e12, 312e12, 0, 400, 80e9},
     {"A10", 0.6e12, 125e12, 0, 150, 24e9},
@@ -30,8 +34,10 @@ static const struct nrg_gpu gpus[] = {
     {"H100 NVL", 3.9e12, 835e12, 1671e12, 400, 94e9},
     {"H100 PCIe", 2e12, 756e12, 1513e12, 350, 80e9},
     {"H100", 3.35e12, 989e12, 1979e12, 700, 80e9},
+    {"H200 NVL", 4.8e12, 835e12, 1671e12, 600, 141e9},
     {"H200", 4.8e12, 989e12, 1979e12, 700, 141e9},
     {"L40S", 0.864e12, 362e12, 733e12, 350, 48e9},
+    {"L40", 0.864e12, 181e12, 362e12, 300, 48e9},
     {"L4", 0.3e12, 121e12, 242e12, 72, 24e9},
     {"MI250X", 3.277e12, 383e12, 0, 560, 128e9},
     {"MI300X", 5.3e12, 1307e12, 2615e12, 750, 192e9},
@@ -39,6 +45,7 @@ static const struct nrg_gpu gpus[] = {
     {"MI355X", 8e12, 2517e12, 5033e12, 1400, 288e9},
     {"RTX 4090", 1.008e12, 165e12, 330e12, 450, 24e9},
     {"RTX 5090", 1.792e12, 210e12, 419e12, 575, 32e9},
+    {"T4", 0.32e12, 65e12, 0, 70, 16e9},
     {"V100 16GB", 0.9e12, 125e12, 0, 300, 16e9},
     {"V100", 0.9e12, 125e12, 0, 300, 32e9},
 };
@@ -62,6 +69,16 @@ static void squeeze(const char *name, char *out, size_t size)
     out[n] = 0;
 }
 
+/* "80gb", "80gbhbm3". */
+static bool is_memory(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    if (!digits || strncmp(text + digits, "gb", 2) != 0)
+        return false;
+    const char *kind = text + digits + 2;
+    return !*kind || !strncmp(kind, "hbm", 3) || !strncmp(kind, "gddr", 4);
+}
+
 static const struct nrg_gpu *find(const char *name)
 {
     char asked[128], known[32];
@@ -69,9 +86,7 @@ static const struct nrg_gpu *find(const char *name)
     for (size_t i = 0; i < N_GPUS; i++) {
         squeeze(gpus[i].name, known, sizeof known);
         const char *rest = asked + strlen(known);
-        size_t digits = strspn(rest, "0123456789");
-        bool named = !strncmp(asked, known, strlen(known));
-        if (named && (!*rest || (digits && !strncmp(rest + digits, "gb", 2))))
+        if (!strncmp(asked, known, strlen(known)) && (!*rest || is_memory(rest)))
             return &gpus[i];
     }
     return NULL;
@@ -79,7 +94,7 @@ static const struct nrg_gpu *find(const char *name)
 
 const struct nrg_gpu *nrg_gpu_find(const char *name, struct nrg_error *err)
 {
-    char list[320] = "";
+    char list[400] = "";
     size_t n = 0;
     const struct nrg_gpu *gpu = find(name);
     for (size_t i = 0; !gpu && i < N_GPUS && n < sizeof list; i++)
@@ -96,6 +111,13 @@ static double flops_of(const struct nrg_gpu *gpu, double weight_bits)
     return eight ? gpu->flops_8 : gpu->flops;
 }
 
+/* One board by two names, or with more memory. */
+static bool is_as_fast(const struct nrg_gpu *a, const struct nrg_gpu *b)
+{
+    return a->bytes_per_s == b->bytes_per_s && a->flops == b->flops && a->flops_8 == b->flops_8 &&
+           a->limit_w == b->limit_w;
+}
+
 int nrg_llm_law_transfer(struct nrg_llm_law *law, const char *from_name, const struct nrg_gpu *to,
                          double weight_bits, struct nrg_error *err)
 {
@@ -105,7 +127,7 @@ int nrg_llm_law_transfer(struct nrg_llm_law *law, const char *from_name, const s
     const struct nrg_gpu *from = nrg_gpu_find(from_name, err);
     if (!from)
         return -ENODEV;
-    if (from == to)
+    if (is_as_fast(from, to))
         return 0;
     double power = to->limit_w / from->limit_w;
     double product = flops_of(from, weight_bits) / flops_of(to, weight_bits);

@@ -90,7 +90,8 @@ static void print_head(const struct nrg_llm_report *r, FILE *out)
     print_parts(r->config, out);
     fprintf(out, "memory    weights %s", nrg_show_bytes(f->work.weight_bytes).text);
     fprintf(out, " + cache %s", nrg_show_bytes(f->work.cache_bytes).text);
-    fprintf(out, " = %s on each GPU", nrg_show_bytes(f->work.gpu_bytes).text);
+    fprintf(out, "%s %s on each GPU", r->load->gpus > 1 ? ", of both" : " =",
+            nrg_show_bytes(f->work.gpu_bytes).text);
     if (f->fits >= 0)
         fprintf(out, ": %s %s", f->fits ? "fits into" : "DOES NOT FIT into",
                 nrg_show_bytes(f->memory_bytes).text);

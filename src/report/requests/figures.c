@@ -22,11 +22,6 @@ static int by_energy(const void *a, const void *b)
     return (x->energy_j < y->energy_j) - (x->energy_j > y->energy_j);
 }
 
-bool nrg_request_failed(const struct nrg_relayed_request *q)
-{
-    return !q->open && strcmp(q->outcome, "answered") != 0;
-}
-
 static void add_use(struct nrg_request_use *use, const struct nrg_relayed_request *q,
                     const struct nrg_llm_energy *e)
 {
@@ -39,6 +34,11 @@ static void add_use(struct nrg_request_use *use, const struct nrg_relayed_reques
     use->energy_j += e->energy_j;
     use->low_j += e->low_j;
     use->high_j += e->high_j;
+    if (!isnan(q->output_tokens)) {
+        use->made_j += e->energy_j;
+        use->made_low_j += e->low_j;
+        use->made_high_j += e->high_j;
+    }
     if (!nrg_request_failed(q))
         return;
     use->failed++;
@@ -62,6 +62,11 @@ struct nrg_request_use *nrg_request_uses(const struct nrg_llm_share *share, bool
             continue;
         struct nrg_request_use *use = find_use(uses, n, other ? nrg_request_kind(q) : q->model);
         add_use(use, q, &share->energies[i]);
+    }
+    for (size_t i = 0; i < *n; i++) { /* together they are not more than all */
+        uses[i].high_j = fmin(uses[i].high_j, fmax(share->summary.total_high_j, uses[i].energy_j));
+        uses[i].made_high_j =
+            fmin(uses[i].made_high_j, fmax(share->summary.total_high_j, uses[i].made_j));
     }
     if (*n > 1)
         qsort(uses, *n, sizeof *uses, by_energy);

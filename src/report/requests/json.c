@@ -56,6 +56,20 @@ static json_t *percentiles_json(const struct nrg_llm_share *share, const char *m
     return all;
 }
 
+/* A sum of joules over how many there are: "j_per_NAME", and its bounds, those of the sum. */
+static void add_ratio(json_t *o, const char *name, double n, double value, double low, double high)
+{
+    char key[40];
+    snprintf(key, sizeof key, "j_per_%s", name);
+    if (!(n > 0))
+        return;
+    nrg_json_real(o, key, value / n);
+    snprintf(key, sizeof key, "j_per_%s_low", name);
+    nrg_json_real(o, key, low / n);
+    snprintf(key, sizeof key, "j_per_%s_high", name);
+    nrg_json_real(o, key, high / n);
+}
+
 static json_t *use_json(const struct nrg_request_use *use, const char *key)
 {
     json_t *o = json_object();
@@ -63,8 +77,8 @@ static json_t *use_json(const struct nrg_request_use *use, const char *key)
     nrg_json_count(o, "requests", (int64_t)use->requests);
     nrg_json_count(o, "failed_requests", (int64_t)use->failed);
     NRG_JSON_REALS(o, {"seconds", use->seconds}, {"energy_j", use->energy_j}, {"low_j", use->low_j},
-                   {"high_j", use->high_j}, {"failed_j", use->failed_j},
-                   {"j_per_request", use->energy_j / (double)use->requests});
+                   {"high_j", use->high_j}, {"failed_j", use->failed_j});
+    add_ratio(o, "request", (double)use->requests, use->energy_j, use->low_j, use->high_j);
     return o;
 }
 
@@ -80,8 +94,7 @@ static json_t *models_json(const struct nrg_llm_share *share)
         nrg_json_count(o, "cached_tokens", (int64_t)use->cached);
         nrg_json_count(o, "output_tokens", (int64_t)use->output);
         nrg_json_count(o, "failed_output_tokens", (int64_t)use->failed_output);
-        NRG_JSON_REALS(o,
-                       {"j_per_output_token", use->output > 0 ? use->energy_j / use->output : NAN});
+        add_ratio(o, "output_token", use->output, use->made_j, use->made_low_j, use->made_high_j);
         json_object_set_new(o, "percentiles", percentiles_json(share, use->name));
         json_array_append_new(list, o);
     }

@@ -16,6 +16,7 @@ struct nrg_request_use {
     const char *name;
     size_t requests, failed;
     double seconds, input, cached, output, energy_j, low_j, high_j;
+    double made_j, made_low_j, made_high_j; /* of those whose output tokens are known */
     double failed_output, failed_j;
 };
 
@@ -25,7 +26,6 @@ struct nrg_request_use {
 struct nrg_request_use *nrg_request_uses(const struct nrg_llm_share *share, bool other, size_t *n);
 /* "POST /v1/audio/speech", or the API. */
 const char *nrg_request_kind(const struct nrg_relayed_request *request);
-bool nrg_request_failed(const struct nrg_relayed_request *request);
 
 enum nrg_request_figure {
     NRG_REQUEST_ENERGY,

@@ -34,18 +34,23 @@ static void print_models(const struct nrg_llm_share *s, FILE *out)
 {
     size_t n;
     struct nrg_request_use *uses = nrg_request_uses(s, false, &n);
-    fprintf(out, "\n%-28s %8s %7s %10s %10s %10s %10s %11s %9s\n", "MODEL", "REQUESTS", "FAILED",
-            "INPUT", "CACHED", "OUTPUT", "ENERGY", "PER REQUEST", "PER TOKEN");
+    fprintf(out, "\n%-28s %8s %7s %10s %10s %10s %10s %11s %9s  %s\n", "MODEL", "REQUESTS",
+            "FAILED", "INPUT", "CACHED", "OUTPUT", "ENERGY", "PER REQUEST", "PER TOKEN",
+            "ALL LOW ... ALL HIGH");
     for (size_t i = 0; i < n; i++) {
         const struct nrg_request_use *u = &uses[i];
         nrg_text_pad(out, name_of(u->name), 28);
-        fprintf(out, " %8zu %7zu %10.0f %10.0f %10.0f %10s %11s %9s\n", u->requests, u->failed,
+        double tokens = u->output > 0 ? u->output : NAN;
+        fprintf(out, " %8zu %7zu %10.0f %10.0f %10.0f %10s %11s %9s  %s\n", u->requests, u->failed,
                 u->input, u->cached, u->output, nrg_show_energy(u->energy_j).text,
                 nrg_show_energy(u->energy_j / (double)u->requests).text,
-                nrg_show_energy(u->output > 0 ? u->energy_j / u->output : NAN).text);
+                nrg_show_energy(u->made_j / tokens).text,
+                nrg_show_interval(u->made_low_j / tokens, u->made_high_j / tokens).text);
     }
     if (n)
-        fputs("per token: of the output, over all joules of the request\n", out);
+        fputs("per token: all joules of requests whose output is known over their output's tokens, "
+              "with its interval\n",
+              out);
     for (size_t i = 0; i < n; i++)
         if (uses[i].failed)
             fprintf(out, "failed of %s: %s and %.0f tokens of output, both in its sums\n",
