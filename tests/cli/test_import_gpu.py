@@ -329,6 +329,12 @@ class Tables(Layers):
             self.assertIn(words, self.refused(text))
             self.assertIn(words, self.refused(text, "--offset", "0"))
 
+    def test_options_of_layers_with_a_log_of_power(self):
+        log = "time_s,gpu-0:power_w\n0,5\n1,5\n"
+        for options in (("--offset", "5"), ("--domain", "gpu-0"), ("--layout", "packed"), ("--times", "nosuch.json")):
+            self.assertIn("a log of power is given alone, or with --power-log", self.refused(log, *options))
+        self.assertIn("is empty", self.refused("", "--offset", "5"))
+
     def test_names_of_files(self):
         for name, words in (("a.nsys-rep", "nsys export --type sqlite -o"), ("a.qdrep", "nsys export --type sqlite -o"),
                             ("a.pftrace", "--output-format csv"), ("a.ncu-rep", "nsys profile"),
