@@ -57,6 +57,15 @@ def _joules(value):
     return "%.3g mJ" % (value * 1e3)
 
 
+def _band(energy, low, high):
+    """± where both ends are about as far, else the ends: as the tables of nrg have it."""
+    below, above = energy - low, high - energy
+    wide = max(below, above)
+    if min(below, above) < 0.5 * wide or wide > energy:
+        return "%s .. %s" % (_joules(low), _joules(high))
+    return "± " + _joules(wide)
+
+
 class Shown:
     """What a cell used, for notebooks (HTML) and terminals (text). `run` is the recording."""
 
@@ -77,12 +86,12 @@ class Shown:
 
     def _cells(self):
         for row in self._rows:
-            off = None if row.get("low_j") is None else (row["high_j"] - row["low_j"]) / 2
+            band = "" if row.get("low_j") is None else _band(row["energy_j"], row["low_j"], row["high_j"])
             yield (row["name"], str(row.get("calls", "")), "%.3g s" % row["time_s"] if "time_s" in row else "", _joules(row["energy_j"]),
-                   "± " + _joules(off) if off is not None else "", ", ".join(row.get("flags", [])))
+                   band, ", ".join(row.get("flags", [])))
 
     def __repr__(self):
-        lines = ["%-40.40s %8s %10s %12s %14s  %s" % cells for cells in self._cells()]
+        lines = ["%-40.40s %8s %10s %12s %22s  %s" % cells for cells in self._cells()]
         return "\n".join([self._line()] + lines + (["and %d more" % self._more] if self._more else []))
 
     def _repr_html_(self):

@@ -89,8 +89,14 @@ static void set_rest(struct nrg_engine *e, const double *rows_j)
     }
 }
 
-/* Ends of intervals that are added up may reach beyond what there was. Single readings that stand
- * for a span (nearest, window) are a rule of the user's, with a sum of their own. */
+/* Parts that are added end to end may reach beyond the whole, which they can't. */
+static double within_total(const struct nrg_attribution *a, double energy_j, double high_j)
+{
+    return high_j > a->total_high_j ? fmax(energy_j, a->total_high_j) : high_j;
+}
+
+/* Single readings that stand for a span (nearest, window) are a rule of the user's, with a sum of
+ * their own. */
 static void bound_rows(struct nrg_attribution *a)
 {
     for (size_t i = 0; i < a->n_rows; i++) {
@@ -98,8 +104,16 @@ static void bound_rows(struct nrg_attribution *a)
         double *const ends[] = {&row->high_j, &row->scaled_high_j, &row->self_high_j,
                                 &row->self_scaled_high_j};
         for (size_t k = 0; k < sizeof ends / sizeof *ends && !nrg_method_reads(row->method); k++)
-            if (*ends[k] > a->total_high_j)
-                *ends[k] = fmax(a->total_high_j, row->energy_j);
+            *ends[k] = within_total(a, row->energy_j, *ends[k]);
+    }
+}
+
+static void bound_units(struct nrg_attribution *a)
+{
+    for (size_t i = 0; i < a->n_units && !nrg_method_reads(a->method); i++) {
+        struct nrg_unit_use *unit = &a->units[i];
+        unit->high_j = within_total(a, unit->energy_j, unit->high_j);
+        unit->scaled_high_j = within_total(a, unit->energy_j, unit->scaled_high_j);
     }
 }
 
@@ -118,10 +132,10 @@ static int make_result(struct nrg_engine *e)
     sum_scales(a);
     nrg_note_all(e);
     a->buckets = view.buckets;
-    if (e->options->has_range)
-        return nrg_range_restrict(a, &memory->arena);
+    rc = e->options->has_range ? nrg_range_restrict(a, &memory->arena) : nrg_units_make(e);
     bound_rows(a);
-    return nrg_units_make(e);
+    bound_units(a);
+    return rc;
 }
 
 int nrg_attribution_of(struct nrg_attribution *a, struct nrg_recording *recording,
@@ -193,12 +207,6 @@ static void add_to_rest(struct nrg_attribution_row *rest, const struct nrg_attri
     rest->self_scaled_high_j = nrg_sum_known(rest->self_scaled_high_j, row->self_scaled_high_j);
     if (row->provenance > rest->provenance)
         rest->provenance = row->provenance;
-}
-
-/* Parts that are added end to end may reach beyond the whole, which they can't. */
-static double within_total(const struct nrg_attribution *a, double energy_j, double high_j)
-{
-    return fmax(energy_j, fmin(high_j, a->total_high_j));
 }
 
 static void keep_operators(struct nrg_attribution *a)

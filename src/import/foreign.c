@@ -75,6 +75,9 @@ static const struct {
     {{"Counter_Name", "Counter_Value", "Kernel_Name"},
      "has counters of kernels, one row each: import *_kernel_trace.csv of rocprofv3 "
      "--kernel-trace"},
+    {{"Kind", "Operation", "Agent_Id"},
+     "has allocations of memory, which are no work of a GPU: import *_kernel_trace.csv and "
+     "*_memory_copy_trace.csv of rocprofv3 --kernel-trace --memory-copy-trace"},
     {{"Node_Id", "Agent_Type", "Logical_Node_Id"},
      "lists the devices of rocprofv3: nrg reads it by itself where it lies beside a trace. Import "
      "*_kernel_trace.csv"},

@@ -80,6 +80,8 @@ class Filters(Case):
             "device": (("dataset", two, "--device", "C"), "there are A, B"),
             "task": (("evaluate", rows, "--task", "gpqa,chat"), "no row that can be used is of the task 'chat'"),
             "all tasks": (("evaluate", rows, "--task", "chat"), "'chat'"),
+            "empty task": (("evaluate", rows, "--task", ""), "''"),
+            "task after a comma": (("evaluate", rows, "--task", "gpqa,"), "''"),
             "task of operators": (("dataset", two, "--task", "gpqa"), "'gpqa'"),
             "config": (("evaluate", rows, "--config", "Qwen9=" + config), "'Qwen9'"),
             "family": (("evaluate", rows, "--protocol", "leave-one-family-out", "--family", "x=Qwen3-8B,nosuch"), "'nosuch'"),
@@ -87,6 +89,14 @@ class Filters(Case):
             "domain": (("attribute", run, "--domain", "nosuch"), "'nosuch'"),
             "run": (("attribute", run, "--run", "9"), "no run 9"),
             "range": (("attribute", run, "--from", "500"), "500 s"),
+            "graph without recordings": (("dataset", two, "--graph", "nosuch.onnx"), "--graph: goes with recordings"),
+            "GPUs without recordings": (("dataset", two, "--gpus", "4"), "--gpus: goes with recordings"),
+            "domain of layers": (("attribute", run, "--layer-domain", "gpu-9"), "--layer-domain goes with --power-log"),
+            "times of layers": (("attribute", run, "--times", "nosuch.json"), "--times goes with --power-log"),
+            "offset of layers": (("attribute", run, "--offset", "5"), "--offset goes with --power-log"),
+            "place of layers": (("attribute", run, "--align"), "--align goes with --power-log"),
+            "windows of layers": (("attribute", run, "--layout", "packed"), "--layout goes with --power-log"),
+            "zone of layers": (("attribute", run, "--timezone-offset", "+02:00"), "--timezone-offset goes with --power-log"),
             "note": (("compare", "--by", "nosuch", run, run), "nosuch"),
         }
         for name, (args, says) in cases.items():

@@ -117,13 +117,31 @@ class Nsight(Layers):
                          "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (NULL, 9, 3, 1), (8, 7, 3, 1), (20, 30, 3, 99);")
         db.close()
         said = self.imports(self.path("old.sqlite"), "-o", self.path("o.nrg"))
-        self.assertIn("2 rows without a usable time left out", said)
+        self.assertIn("2 rows without a usable time or device left out", said)
         self.assertIn("no date of its session's start", said)
         self.assertEqual([(s["name"], s["begin_ns"], s["end_ns"], s["track"]) for s in self.spans(self.path("o.nrg"))],
                          [("k", 5, 9, "GPU 0 stream 3"), ("(kernel without a name)", 20, 30, "GPU 0 stream 3")])
         self.imports("--power-log", self.write("p.csv", "time_s,gpu-0:power_w\n0,5\n1,5\n"), self.path("old.sqlite"), "-o",
                      self.path("p.nrg"), "--offset", "0.1")
         self.assertEqual(self.spans(self.path("p.nrg"))[0]["begin_ns"], 10**8 + 5)
+
+    def test_ranges_of_files_of_text(self):
+        """nsys also takes NVTX from text files (NVTXT): such ranges have types of their own. Managed memory is copied, too."""
+        db = self.report()
+        for kind, name in ((60, "started"), (70, "text pushed"), (71, "text started")):
+            insert(db, "NVTX_EVENTS", start=kind * 30 * MS, end=kind * 30 * MS + 5, eventType=kind, text=name, globalTid=GLOBAL_TID,
+                   domainId=0)
+        copy = dict(contextId=1, streamId=14, globalPid=GLOBAL_PID, bytes=4)
+        insert(db, "CUPTI_ACTIVITY_KIND_MEMCPY", start=460 * MS, end=470 * MS, deviceId=0, copyKind=11, **copy)
+        insert(db, "CUPTI_ACTIVITY_KIND_MEMCPY", start=480 * MS, end=490 * MS, deviceId=99999, copyKind=12, **copy)
+        insert(db, "CUPTI_ACTIVITY_KIND_MEMCPY", start=480 * MS, end=490 * MS, deviceId=-1, copyKind=12, **copy)
+        db.commit()
+        db.close()
+        said = self.imports(self.path("report.sqlite"), "-o", self.path("n.nrg"))
+        names = [s["name"] for s in self.spans(self.path("n.nrg"))]
+        self.assertLessEqual({"started", "text pushed", "text started"}, set(names))
+        self.assertEqual((names.count("Memcpy HtoD"), names.count("Memcpy DtoH")), (2, 0))
+        self.assertIn("2 rows without a usable time or device left out", said)
 
     def test_a_graph_as_a_whole(self):
         db = self.report()
@@ -147,7 +165,7 @@ class Nsight(Layers):
         db.commit()
         db.close()
         said = self.imports(self.path("report.sqlite"), "-o", self.path("n.nrg"))
-        self.assertIn("1 row without a usable time left out", said)
+        self.assertIn("1 row without a usable time or device left out", said)
         self.assertEqual({s["name"] for s in self.spans(self.path("n.nrg")) if s["kind"] == "kernel"},
                          {"void gemm<float>(int)", "adam"})
         with open(self.path("report.sqlite"), "r+b") as f:
@@ -157,6 +175,16 @@ class Nsight(Layers):
         self.assertEqual(result.returncode, 1)
         self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
         self.assertRegex(result.stderr, "report.sqlite: .*(damaged|neither)")
+
+    def test_a_file_that_was_cut_off(self):
+        db = self.report()
+        db.executemany("INSERT INTO StringIds VALUES (?, ?)", ((100 + i, "x" * 100) for i in range(1000)))
+        db.commit()
+        db.close()
+        with open(self.path("report.sqlite"), "rb") as f:
+            whole = f.read()
+        for size in (50, 1000, len(whole) // 2):
+            self.assertRegex(self.refused(whole[:size]), "damaged|cut off")
 
     def test_other_databases(self):
         for script, words in (("CREATE TABLE a (b)", "neither a recording of nrg nor one that nsys export"),
@@ -198,6 +226,21 @@ class Tables(Layers):
                               ("void gemm<float, 2>(int, int)", "gpu-1", "GPU 1 stream 7", 2000000, 2250000),
                               ("adam", "gpu-0", "GPU 0 stream 13", 2000001, 2000004)])
 
+    def test_units(self):
+        """A unit that is not known is not taken for another one."""
+        row = "\n1.5,2,1,A (0),7,[CUDA memcpy DtoH]\n"
+        for unit in ("us", "\u03bcs", "\u00b5s", "usec"):
+            _, spans = self.named("t.csv", "Start (%s),Duration (%s),CorrId,Device,Strm,Name" % (unit, unit) + row)
+            self.assertEqual([(s["name"], s["begin_ns"], s["end_ns"]) for s in spans], [("Memcpy DtoH", 1500, 3500)])
+        for unit in ("min", "", "NS s"):
+            self.assertIn("bad.json:1: has times in '%s'" % unit,
+                          self.refused("Start (%s),Duration (ns),CorrId,Device,Strm,Name" % unit + row))
+
+    def test_nsys_calls(self):
+        _, spans = self.named("t.csv", "Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name\n"
+                                       "10,5,cudaLaunchKernel,0,7,41,42,20,python\n20,5,cuLaunchKernelEx,0,7,41,42,20,python\n")
+        self.assertEqual([s["kind"] for s in spans], ["runtime", "runtime"])
+
     def test_nsys_threads(self):
         _, spans = self.named("n.csv", "Start (ns),End (ns),Duration (ns),DurChild (ns),DurNonChild (ns),Name,PID,TID,Lvl\n"
                                        "5,50,45,10,35,:step,41,42,0\n10,20,10,0,10,:forward,41,42,1\n")
@@ -220,16 +263,21 @@ class Tables(Layers):
         self.assertNotIn("agent_info", said)
         self.assertEqual({s["name"]: s["domain"] for s in spans},
                          {"first(int, int)": "gpu-0", "second": "gpu-1", "third": "gpu-0"})
-        _, spans = self.named("9_kernel_trace.csv", ROCPROF + rows.replace('"Agent 2"', "6").replace('"Agent 1"', '"GPU 7"'))
-        self.assertEqual({s["name"]: s["domain"] for s in spans},
-                         {"first(int, int)": "gpu-2", "second": "gpu-7", "third": "gpu-2"})
+        # --agent-index absolute and type-relative; GPUs of the latter are counted by their nodes. Formerly just numbers of nodes.
+        for first, second in (("Agent 6", "Agent 4"), ("GPU 2", "GPU 0"), ("6", "4"), ("GPU 2", "GPU 7")):
+            _, spans = self.named("9_kernel_trace.csv",
+                                  ROCPROF + rows.replace("Agent 2", first).replace("Agent 1", second))
+            self.assertEqual({s["name"]: s["domain"] for s in spans},
+                             {"first(int, int)": "gpu-2", "second": "gpu-7" if second == "GPU 7" else "gpu-1", "third": "gpu-2"})
 
     def test_other_traces_of_rocprofv3(self):
-        _, spans = self.named("1_memory_copy_trace.csv",
+        said, spans = self.named("1_memory_copy_trace.csv",
                               '"Kind","Direction","Source_Agent_Id","Destination_Agent_Id","Correlation_Id",'
                               '"Start_Timestamp","End_Timestamp"\n'
                               '"MEMORY_COPY","MEMORY_COPY_HOST_TO_DEVICE","Agent 0","Agent 4",1,10,20\n'
+                              '"MEMORY_COPY","MEMORY_COPY_HOST_TO_HOST","Agent 0","Agent 1",1,10,20\n'
                               '"MEMORY_COPY","MEMORY_COPY_DEVICE_TO_HOST","Agent 4","Agent 0",2,30,40\n')
+        self.assertIn("1 copy from host to host, which no GPU makes, left out", said)
         self.assertEqual([(s["name"], s["domain"], s["detail"]) for s in spans],
                          [("Memcpy HtoD", "gpu-0", "memcpy"), ("Memcpy DtoH", "gpu-0", "memcpy")])
         header = '"Domain","Function","Process_Id","Thread_Id","Correlation_Id","Start_Timestamp","End_Timestamp"\n'
@@ -263,6 +311,10 @@ class Tables(Layers):
                                  '"K","Agent 4",1,1,77,1,8,"k",1,x,9,0\n"K","Agent 4",1,1,77,1')
         self.assertIn("2 rows without a usable time or device left out", said)
         self.assertEqual(len(spans), 1)
+        for rest in ('"K', '"K","Agent 4",1,1,77,1,8,"k('):
+            said, spans = self.named("t.csv", ROCPROF + '"K","Agent 4",1,1,77,1,8,"k",1,5,9,0\n' + rest)
+            self.assertIn("its last line was cut off", said)
+            self.assertEqual(len(spans), 1)
 
     def test_what_has_no_times(self):
         for text, words in (
@@ -271,9 +323,17 @@ class Tables(Layers):
                 ('"Node_Id","Logical_Node_Id","Agent_Type"\n1,1,"GPU"\n', "*_kernel_trace.csv"),
                 ('"Correlation_Id","Agent_Id","Kernel_Name","Counter_Name","Counter_Value","Start_Timestamp",'
                  '"End_Timestamp"\n1,1,"k","SQ_WAVES",5,1,2\n', "rocprofv3 --kernel-trace"),
+                ('"Kind","Operation","Agent_Id","Allocation_Size","Address","Correlation_Id","Start_Timestamp","End_Timestamp"\n'
+                 '"MEMORY_ALLOCATION","MEMORY_ALLOCATION_ALLOCATE","Agent 2",1,"0x0",1,10,20\n', "*_kernel_trace.csv"),
                 ("==4711== Profiling application: a\n", "nsys export --type sqlite")):
             self.assertIn(words, self.refused(text))
             self.assertIn(words, self.refused(text, "--offset", "0"))
+
+    def test_options_of_layers_with_a_log_of_power(self):
+        log = "time_s,gpu-0:power_w\n0,5\n1,5\n"
+        for options in (("--offset", "5"), ("--domain", "gpu-0"), ("--layout", "packed"), ("--times", "nosuch.json")):
+            self.assertIn("a log of power is given alone, or with --power-log", self.refused(log, *options))
+        self.assertIn("is empty", self.refused("", "--offset", "5"))
 
     def test_names_of_files(self):
         for name, words in (("a.nsys-rep", "nsys export --type sqlite -o"), ("a.qdrep", "nsys export --type sqlite -o"),

@@ -482,7 +482,13 @@ class Devices(Layers):
                              (["PjitFunction(f)"], "add.1", "GPU 0 Stream #13(Compute)"))
 
     def test_tpu(self):
+        """Lines of the sparse cores, which have processes of their own, and of counters do not take the place of the operators."""
+        beside = ("Async XLA Ops", "Host Offload Ops", "_counters_", "Tensor Core Sync Flag")
+        sparse = ("Sparse Core Steps", "Sparse Core Modules", "Sparse Core Ops", "Sparse Core Syncs")
         _, spans = self.imported({"traceEvents": [
+            *(named("thread", 3, name, 10 + i) for i, name in enumerate(beside)),
+            *(x(3, 10 + i, "other", 10, 80) for i in range(len(beside))), named("process", 4, "/device:TPU:2 SparseCore 0"),
+            *(named("thread", 4, name, i) for i, name in enumerate(sparse)), *(x(4, i, "other", 10, 80) for i in range(len(sparse))),
             named("process", 3, "/device:TPU:2"), named("thread", 3, "Steps", 1), named("thread", 3, "XLA Modules", 2),
             named("thread", 3, "XLA Ops", 3), named("thread", 3, "Framework Ops", 4),
             x(3, 4, "jit", 10, 80), x(3, 1, "7", 0, 100), x(3, 2, "jit_step(9)", 10, 80), x(3, 3, "fusion.2", 10, 30),

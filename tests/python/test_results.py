@@ -160,6 +160,14 @@ class Program(Case):
         done = self.run_process(PYTHON, "-m", "nrg", env=self.env(NRG_BIN="/given/nrg"))
         self.assertEqual((done.returncode, done.stderr), (1, "nrg: /given/nrg: No such file or directory\n"))
 
+    def test_intervals_of_a_cell_show_both_ends_where_they_differ(self):
+        done = self.python("""
+            from nrg._magic import _band
+            for ends in ((100, 96, 103), (1089, 461, 3532), (1, 0, 2.5), (1, 0, 0.9e3)):
+                print(_band(*ends))
+        """)
+        self.assertEqual(done.stdout.splitlines(), ["± 4 J", "461 J .. 3.532 kJ", "0 mJ .. 2.5 J", "0 mJ .. 900 J"], done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,4 +1,5 @@
-"""No row and no single step uses more than the machine did, and no interval reaches beyond the total's or below 0."""
+"""No row, no single step and nothing that is divided by a count uses more than the machine did, and no interval reaches beyond
+the total's or below 0: of the whole run and of a part of it."""
 import json
 import os
 import subprocess
@@ -14,8 +15,8 @@ SCENARIOS = ("part_phase", "part_nw_phase", "c_stall_nobase", "est_oth", "ina30_
 SEED = "5"
 
 
-def attribution(path, by):
-    done = subprocess.run([NRG, "attribute", "--json", "--by", by, path], capture_output=True, text=True, check=True)
+def attribution(path, by, *options):
+    done = subprocess.run([NRG, "attribute", "--json", "--by", by, *options, path], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 
@@ -23,7 +24,7 @@ class Bounds(unittest.TestCase):
     def assert_bounded(self, doc):
         within = 1 + 1e-9
         self.assertGreater(len(doc["rows"]), 0)
-        for row in doc["rows"]:
+        for row in doc["rows"] + doc.get("per", []):
             if "energy_j" not in row:
                 continue
             self.assertLessEqual(row["energy_j"], doc["total_j"] * within, row)
@@ -41,6 +42,8 @@ class Bounds(unittest.TestCase):
                 subprocess.run([sys.executable, SIMULATE, name, SEED, path, "--set", "run_s=8"], check=True, capture_output=True)
                 for by in ("path", "step", "name"):
                     self.assert_bounded(attribution(path, by))
+                for part in (("0", "4"), ("3.2", "4"), ("3.6", "3.68")):
+                    self.assert_bounded(attribution(path, "path", "--from", part[0], "--to", part[1]))
 
 
 if __name__ == "__main__":

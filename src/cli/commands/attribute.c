@@ -166,11 +166,31 @@ static const struct nrg_opt options[] = {
     {0},
 };
 
+/* What would be passed over without such files. */
+static int check_layer_options(const struct nrg_cli *cli, const struct values *v)
+{
+    const char *option = v->logs.times                           ? "times"
+                         : v->logs.domain                        ? "layer-domain"
+                         : v->offset.given                       ? "offset"
+                         : v->align.given                        ? "align"
+                         : v->logs.layout != NRG_LAYOUT_RECORDED ? "layout"
+                         : v->logs.zone_offset_ns                ? "timezone-offset"
+                                                                 : NULL;
+    return option
+               ? nrg_usage(cli,
+                           "--%s goes with --power-log and --layers; nrg import --into RECORDING "
+                           "adds layer times to a recording",
+                           option)
+               : 0;
+}
+
 static int check_operands(const struct nrg_cli *cli, const struct values *v, int argc)
 {
     bool logs = v->logs.power && v->layers.n && argc == 0;
-    if (logs || (!v->logs.power && !v->layers.n && argc == 1))
+    if (logs)
         return 0;
+    if (!v->logs.power && !v->layers.n && argc == 1)
+        return check_layer_options(cli, v);
     return nrg_usage(cli, "wants one recording (nrg attribute run.nrg), or both --power-log LOG "
                           "and --layers FILE");
 }

@@ -38,6 +38,8 @@ static const struct {
     {"Async XLA Ops", NRG_LINE_DERIVED}, {"XLA TraceMe", NRG_LINE_DERIVED},
     {"Framework ", NRG_LINE_DERIVED},    {"TensorFlow ", NRG_LINE_DERIVED},
     {"Source code", NRG_LINE_DERIVED},   {"Launch Stats", NRG_LINE_DERIVED},
+    {"Sparse Core ", NRG_LINE_DERIVED},  {"Host Offload Ops", NRG_LINE_DERIVED},
+    {"_counters_", NRG_LINE_DERIVED},    {"Tensor Core Sync Flag", NRG_LINE_DERIVED},
 };
 
 static bool is_word(char c)

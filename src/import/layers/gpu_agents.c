@@ -30,6 +30,7 @@ static void read_device(const char *text, struct nrg_gpu_agent *agent)
     const char *open = strrchr(text, '(');
     if (nrg_trace_device(text, &device)) {
         agent->number = device.number;
+        agent->kind = NRG_AGENT_OF_TYPE;
     } else if (open && len && text[len - 1] == ')' &&
                !nrg_parse_i64(open + 1, (size_t)(text + len - open) - 2, &agent->number)) {
         agent->kind = NRG_AGENT_GPU;
@@ -152,16 +153,47 @@ static int64_t rank_of(const struct nrg_gpu_agents *a, int64_t number)
     return rank;
 }
 
-static int64_t gpu_of(const struct nrg_gpu_agents *a, const struct list *list,
-                      const struct nrg_gpu_agent *agent)
+/* The number that an agent of the list has, of that kind. */
+static int64_t number_of(const struct list *list, size_t at, int kind)
 {
-    if (agent->kind == NRG_AGENT_GPU)
-        return agent->number;
+    int64_t before = 0;
+    if (kind != NRG_AGENT_OF_TYPE)
+        return kind == NRG_AGENT_RELATIVE ? list->items[at].relative : list->items[at].node;
     for (size_t i = 0; i < list->n; i++)
-        if (agent->number ==
-            (agent->kind == NRG_AGENT_RELATIVE ? list->items[i].relative : list->items[i].node))
+        before += list->items[i].node < list->items[at].node;
+    return before;
+}
+
+static int64_t find_listed(const struct list *list, int64_t number, int kind)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (number == number_of(list, i, kind))
             return (int64_t)i;
-    return rank_of(a, agent->number);
+    return -1;
+}
+
+/* rocprofv3 writes "Agent 4" both of relative numbers and of nodes (--agent-index absolute): they
+ * are the latter, where the former are not all GPUs. */
+static int agents_are(const struct nrg_gpu_agents *a, const struct list *list)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->items[i].kind == NRG_AGENT_RELATIVE &&
+            find_listed(list, a->items[i].number, NRG_AGENT_RELATIVE) < 0)
+            return NRG_AGENT_NODE;
+    return NRG_AGENT_RELATIVE;
+}
+
+static int64_t gpu_of(const struct nrg_gpu_agents *a, const struct list *list,
+                      const struct nrg_gpu_agent *agent, int agents)
+{
+    int64_t gpu = -1;
+    if (agent->kind != NRG_AGENT_GPU)
+        gpu = find_listed(list, agent->number,
+                          agent->kind == NRG_AGENT_RELATIVE ? agents : (int)agent->kind);
+    if (gpu >= 0)
+        return gpu;
+    bool counted = agent->kind == NRG_AGENT_GPU || agent->kind == NRG_AGENT_OF_TYPE;
+    return counted ? agent->number : rank_of(a, agent->number);
 }
 
 int nrg_gpu_agents_finish(struct nrg_gpu_agents *a, struct nrg_layer_import *im,
@@ -174,11 +206,12 @@ int nrg_gpu_agents_finish(struct nrg_gpu_agents *a, struct nrg_layer_import *im,
         free(list.items);
         return nrg_layer_out_of_memory(im, err);
     }
+    int agents = agents_are(a, &list);
     for (size_t i = 0; i < a->n; i++) {
         struct nrg_gpu_agent *agent = &a->items[i];
         struct nrg_span_track track = {.kind = "gpu"};
-        int64_t gpu = gpu_of(a, &list, agent);
-        guessed |= agent->kind != NRG_AGENT_GPU && !list.n;
+        int64_t gpu = gpu_of(a, &list, agent, agents);
+        guessed |= agent->kind > NRG_AGENT_OF_TYPE && !list.n;
         snprintf(track.domain, sizeof track.domain, "gpu-%lld", (long long)gpu);
         nrg_copy(track.domain, sizeof track.domain, domain ? domain : track.domain);
         snprintf(track.name, sizeof track.name, "GPU %lld %.64s", (long long)gpu, agent->stream);

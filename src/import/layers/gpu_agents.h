@@ -18,8 +18,9 @@ struct nrg_gpu_agents {
         int64_t track; /* in the sink */
         int64_t number;
         enum {
-            NRG_AGENT_GPU,
-            NRG_AGENT_RELATIVE,
+            NRG_AGENT_GPU,      /* GPUs as nrg counts them, as far as is known */
+            NRG_AGENT_OF_TYPE,  /* GPUs by node */
+            NRG_AGENT_RELATIVE, /* nodes that the program may use, or all */
             NRG_AGENT_NODE
         } kind; /* what the number counts */
         char stream[64];

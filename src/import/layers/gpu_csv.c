@@ -39,6 +39,7 @@ enum role {
     PID,
     TID,
     DOMAIN,
+    RESULT,
     ROLES
 };
 
@@ -72,22 +73,24 @@ static const struct {
     {"Tid", TID},
     {"Thread_Id", TID},
     {"Domain", DOMAIN},
+    {"Result", RESULT},
 };
 
 static const struct {
     const char *unit;
     int power; /* of ten, in ns */
-} units[] = {{"ns", 0}, {"nsec", 0}, {"us", 3}, {"\xce\xbcs", 3}, {"usec", 3},
-             {"ms", 6}, {"msec", 6}, {"s", 9},  {"sec", 9}};
+} units[] = {{"ns", 0},   {"nsec", 0}, {"us", 3},   {"\xce\xbcs", 3}, {"\xc2\xb5s", 3},
+             {"usec", 3}, {"ms", 6},   {"msec", 6}, {"s", 9},         {"sec", 9}};
 
 struct layout {
     int column[ROLES]; /* -1: none */
-    int power[ROLES];  /* of ten, of times */
+    int power[ROLES];  /* of ten, of times; -1: of a unit that is not known */
     size_t n;          /* cells of a row */
     bool since_boot;   /* rocprof's */
 };
 
-/* "Start (us)", "Start(nsec)": the name without the unit; *power as it says, 0 without one. */
+/* "Start (us)", "Start(nsec)": the name without the unit; *power as it says, 0 without one, -1 for
+ * another. */
 static struct nrg_cell split_unit(struct nrg_cell cell, int *power)
 {
     nrg_trim(&cell.text, &cell.len);
@@ -96,6 +99,7 @@ static struct nrg_cell split_unit(struct nrg_cell cell, int *power)
     if (!open || cell.text[cell.len - 1] != ')')
         return cell;
     struct nrg_cell unit = {open + 1, (size_t)(cell.text + cell.len - open) - 2};
+    *power = -1;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (unit.len == strlen(units[i].unit) && !memcmp(unit.text, units[i].unit, unit.len))
             *power = units[i].power;
@@ -147,7 +151,8 @@ struct reader {
     struct layout layout;
     const struct nrg_csv *row;
     struct nrg_gpu_agents agents;
-    uint64_t bad;
+    uint64_t bad, between_hosts;
+    bool cut; /* the last line */
 };
 
 static struct nrg_cell cell_of(const struct reader *r, enum role role)
@@ -214,18 +219,18 @@ static int64_t thread_track(struct reader *r)
 /* Called as torch.profiler does, so that what GPUs waited for is found in all. */
 static const char *copy_name(struct nrg_cell cell)
 {
-    static const char *const names[][3] = {
-        {"HOST_TO_DEVICE", "Host-to-Device", "Memcpy HtoD"},
-        {"DEVICE_TO_HOST", "Device-to-Host", "Memcpy DtoH"},
-        {"DEVICE_TO_DEVICE", "Device-to-Device", "Memcpy DtoD"},
-        {"HOST_TO_HOST", "Host-to-Host", "Memcpy HtoH"},
-        {"PEER_TO_PEER", "Peer-to-Peer", "Memcpy PtoP"},
+    static const char *const names[][4] = {
+        {"HOST_TO_DEVICE", "Host-to-Device", "HtoD", "Memcpy HtoD"},
+        {"DEVICE_TO_HOST", "Device-to-Host", "DtoH", "Memcpy DtoH"},
+        {"DEVICE_TO_DEVICE", "Device-to-Device", "DtoD", "Memcpy DtoD"},
+        {"HOST_TO_HOST", "Host-to-Host", "HtoH", "Memcpy HtoH"},
+        {"PEER_TO_PEER", "Peer-to-Peer", "PtoP", "Memcpy PtoP"},
     };
     char text[256];
     nrg_copy_clean(text, sizeof text, cell.text, cell.len);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strstr(text, names[i][0]) || strstr(text, names[i][1]))
-            return names[i][2];
+        if (strstr(text, names[i][0]) || strstr(text, names[i][1]) || strstr(text, names[i][2]))
+            return names[i][3];
     return "Memcpy";
 }
 
@@ -243,17 +248,27 @@ static int64_t name_of(struct reader *r, bool device)
         return nrg_span_sink_name(sink, NRG_KIND_KERNEL, "Memset", 6, "memset");
     if (!name.len)
         name = (struct nrg_cell){"(no name)", 9};
-    /* Calls of HIP and CUDA; ranges that the program marks have no other domain. */
+    /* Calls of HIP and CUDA; ranges that the program marks have no other domain, and no result. */
     bool call = (domain.len && !memmem(domain.text, domain.len, "MARKER", 6)) ||
-                !strncmp(name.text, "cuda", 4);
+                r->layout.column[RESULT] >= 0;
     const char *kind = device ? NRG_KIND_KERNEL : call ? "runtime" : NRG_KIND_SPAN;
     return nrg_span_sink_name(sink, kind, name.text, name.len, "");
+}
+
+/* Both of its agents are processors. */
+static bool is_between_hosts(struct nrg_cell direction)
+{
+    return direction.len && memmem(direction.text, direction.len, "HOST_TO_HOST", 12);
 }
 
 static int add_row(struct reader *r)
 {
     struct nrg_cell device = device_cell(r);
     bool on_device = r->layout.column[DEVICE] >= 0 || r->layout.column[TARGET] >= 0;
+    if (is_between_hosts(cell_of(r, DIRECTION))) {
+        r->between_hosts++;
+        return 0;
+    }
     int64_t begin_ns = time_of(r, BEGIN), end_ns = time_of(r, END),
             length_ns = time_of(r, DURATION);
     if (end_ns == NRG_MISSING && begin_ns != NRG_MISSING && length_ns != NRG_MISSING &&
@@ -275,20 +290,45 @@ static int add_row(struct reader *r)
     return rc < 0 ? rc : 0;
 }
 
-/* One line: its cells, then what `use` makes of them. */
+/* The columns, all of whose units must be known: no time is taken for another one. */
+static int use_header(struct reader *r, long long number, struct nrg_error *err)
+{
+    char head[80];
+    if (!read_layout(r->row, &r->layout))
+        return -EINVAL;
+    for (enum role role = BEGIN; role <= DURATION; role++) {
+        if (r->layout.column[role] < 0 || r->layout.power[role] >= 0)
+            continue;
+        struct nrg_cell cell = cell_of(r, role);
+        nrg_copy_clean(head, sizeof head, cell.text, cell.len);
+        head[strcspn(head, ")")] = '\0';
+        return nrg_fail_at(err, -EINVAL, r->im->file->path, number,
+                           "has times in '%s', a unit that nrg does not know: write them in ns",
+                           head + strcspn(head, "(") + 1);
+    }
+    return 0;
+}
+
+/* One line: its cells, then what is made of them. */
 static int use_line(struct reader *r, struct nrg_lines *lines, bool header, struct nrg_error *err)
 {
     struct nrg_csv cells;
     const char *path = r->im->file->path;
     int rc = nrg_import_cells(&cells, lines->text.text, lines->text.len, err);
+    if (rc && lines->unfinished && !header && rc != -ENOMEM) {
+        r->cut = true;
+        return 0;
+    }
     if (rc)
         return nrg_fail_at(err, rc, path, lines->number, "is not a line of CSV");
     r->row = &cells;
     if (header)
-        rc = read_layout(&cells, &r->layout) ? 0 : -EINVAL;
+        rc = use_header(r, lines->number, err);
     else if (cells.n == r->layout.n)
         rc = add_row(r);
-    else if (cells.n && !lines->unfinished)
+    else if (cells.n && lines->unfinished)
+        r->cut = true;
+    else if (cells.n)
         rc = nrg_fail_at(err, -EINVAL, path, lines->number, "has %zu columns, the header has %zu",
                          cells.n, r->layout.n);
     nrg_csv_release(&cells);
@@ -317,6 +357,10 @@ static int read_table(struct nrg_layer_import *im, struct nrg_error *err)
     if (!rc)
         rc = nrg_gpu_agents_finish(&r.agents, im, err);
     nrg_layer_count(im, r.bad, "row", "rows", "without a usable time or device left out");
+    nrg_layer_count(im, r.between_hosts, "copy", "copies",
+                    "from host to host, which no GPU makes, left out");
+    if (r.cut)
+        nrg_layer_note(im, "its last line was cut off, and is left out");
     nrg_gpu_agents_release(&r.agents);
     nrg_str_release(&lines.text);
     return rc;

@@ -16,7 +16,14 @@
 #include "record/store/database.h"
 #include "sensors/channel.h"
 
-enum { NVTX_PUSH_POP = 59, NVTX_START_END = 60 };
+/* eventType of ranges: of the program's calls, and of the text files that nsys takes beside them.
+ */
+enum {
+    NVTX_PUSH_POP = 59,
+    NVTX_START_END = 60,
+    NVTXT_PUSH_POP = 70,
+    NVTXT_START_END = 71,
+};
 
 #define COUNT(a)      (sizeof(a) / sizeof *(a))
 #define FIRST_DATE_NS INT64_C(978307200000000000) /* 2001 */
@@ -66,11 +73,10 @@ static const char *const work_columns[] = {
     "start",         "end",       "deviceId",    "streamId", "correlationId", "globalPid",
     "demangledName", "shortName", "mangledName", "copyKind", "graphId",       "name"};
 
-static int64_t stream_track(struct reader *r, sqlite3_stmt *row)
+static int64_t stream_track(struct reader *r, sqlite3_stmt *row, int gpu)
 {
     int64_t pid = nrg_nsys_pid(sqlite3_column_int64(row, 5));
     struct nrg_span_track track = {.kind = "gpu", .pid = (int32_t)pid};
-    int gpu = nrg_nsys_gpu(&r->nsys, pid, sqlite3_column_int64(row, 2));
     const char *domain = r->im->options->domain;
     snprintf(track.domain, sizeof track.domain, "gpu-%d", gpu);
     nrg_copy(track.domain, sizeof track.domain, domain ? domain : track.domain);
@@ -83,9 +89,10 @@ static int64_t stream_track(struct reader *r, sqlite3_stmt *row)
 static const char *copy_name(int64_t kind)
 {
     static const char *const names[] = {
-        [1] = "Memcpy HtoD", [2] = "Memcpy DtoH",  [3] = "Memcpy HtoA", [4] = "Memcpy AtoH",
-        [5] = "Memcpy AtoA", [6] = "Memcpy AtoD",  [7] = "Memcpy DtoA", [8] = "Memcpy DtoD",
-        [9] = "Memcpy HtoH", [10] = "Memcpy PtoP",
+        [1] = "Memcpy HtoD",  [2] = "Memcpy DtoH",  [3] = "Memcpy HtoA",  [4] = "Memcpy AtoH",
+        [5] = "Memcpy AtoA",  [6] = "Memcpy AtoD",  [7] = "Memcpy DtoA",  [8] = "Memcpy DtoD",
+        [9] = "Memcpy HtoH",  [10] = "Memcpy PtoP", [11] = "Memcpy HtoD", [12] = "Memcpy DtoH",
+        [13] = "Memcpy DtoD", /* from 11 on: of managed memory */
     };
     return kind > 0 && kind < (int64_t)COUNT(names) ? names[kind] : "Memcpy";
 }
@@ -120,11 +127,13 @@ static int64_t work_name(struct reader *r, sqlite3_stmt *row)
 static int take_work(void *arg, sqlite3_stmt *row)
 {
     struct reader *r = arg;
-    if (!is_there(row, 1)) {
+    int gpu = nrg_nsys_gpu(&r->nsys, nrg_nsys_pid(sqlite3_column_int64(row, 5)),
+                           sqlite3_column_int64(row, 2));
+    if (!is_there(row, 1) || gpu < 0) {
         r->bad++;
         return 0;
     }
-    int rc = add_span(r, row, stream_track(r, row), work_name(r, row));
+    int rc = add_span(r, row, stream_track(r, row, gpu), work_name(r, row));
     return rc <= 0 ? rc
                    : nrg_chrome_kernel(&r->ties, r->im->sink,
                                        link_of(sqlite3_column_int64(row, 5), row, 4), NRG_MISSING);
@@ -196,7 +205,8 @@ static int take_range(void *arg, sqlite3_stmt *row)
         sqlite3_column_type(row, 4) == SQLITE_TEXT
             ? (const char *)sqlite3_column_text(row, 4)
             : nrg_nsys_text(&r->nsys, &r->nsys.text_ids, sqlite3_column_int64(row, 5));
-    bool range = type == NVTX_PUSH_POP || type == NVTX_START_END;
+    bool range = type == NVTX_PUSH_POP || type == NVTX_START_END || type == NVTXT_PUSH_POP ||
+                 type == NVTXT_START_END;
     r->marks += !is_there(row, 1) && !range;
     if (!range)
         return 0;
@@ -242,7 +252,7 @@ static int read_tables(struct reader *r, struct nrg_error *err)
 static void add_notes(struct reader *r)
 {
     struct nrg_layer_import *im = r->im;
-    nrg_layer_count(im, r->bad, "row", "rows", "without a usable time left out");
+    nrg_layer_count(im, r->bad, "row", "rows", "without a usable time or device left out");
     nrg_layer_count(im, r->marks, "mark", "marks",
                     "and other rows of NVTX without a length left out");
     nrg_layer_count(im, r->payloads, "payload", "payloads", "of NVTX ranges not counted");
@@ -275,6 +285,9 @@ static int not_nsys(struct nrg_nsys *n, struct nrg_error *err)
     static const char rocpd[] = "SELECT count(*) FROM sqlite_schema WHERE name >= 'rocpd_' AND "
                                 "name < 'rocpd`'";
     int64_t id = nrg_database_number(n->db, "PRAGMA application_id");
+    if (nrg_database_number(n->db, "SELECT count(*) FROM sqlite_schema") < 0)
+        return nrg_fail(err, -EBADMSG, n->path, "is a database that is damaged or was cut off: %s",
+                        sqlite3_errmsg(n->db));
     if (id == NRG_FORMAT_APPLICATION_ID)
         return nrg_fail(err, -EINVAL, n->path,
                         "is a recording of nrg, which nrg report and nrg attribute read");

@@ -54,7 +54,8 @@ void nrg_nsys_release(struct nrg_nsys *n);
 
 /* The text of an id; "": none. */
 const char *nrg_nsys_text(const struct nrg_nsys *n, const struct nrg_map *ids, int64_t id);
-/* The GPU as nrg counts them, by PCI address, from the number that a process has for it. */
+/* The GPU as nrg counts them, by PCI address, from the number that a process has for it; -1: it
+ * can't be one. */
 int nrg_nsys_gpu(const struct nrg_nsys *n, int64_t pid, int64_t device);
 
 /* The parts of the numbers that Nsight gives threads and processes. */

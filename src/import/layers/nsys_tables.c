@@ -202,5 +202,5 @@ int nrg_nsys_gpu(const struct nrg_nsys *n, int64_t pid, int64_t device)
     for (size_t i = 0; i < n->n_gpus; i++)
         if (n->gpus[i].id == id)
             return (int)i;
-    return id >= 0 && id < 4096 ? (int)id : 0;
+    return id >= 0 && id < 4096 ? (int)id : -1;
 }

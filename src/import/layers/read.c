@@ -118,9 +118,11 @@ static int unknown_format(FILE *in, const struct nrg_layer_head *head, const cha
     if (head->n == 2 && (head->tokens[1].token == NRG_JSON_ARRAY_END ||
                          head->tokens[1].token == NRG_JSON_OBJECT_END))
         return nrg_fail(err, -ENODATA, path, "holds no layer and no event");
-    return nrg_fail(err, head->n ? -EINVAL : -ENODATA, path,
-                    head->n ? "is not a file of layer times that nrg knows (see nrg import --help)"
-                            : "is empty, or not JSON");
+    if (!head->n && !head->line[0])
+        return nrg_fail(err, -ENODATA, path, "is empty, or no text");
+    return nrg_fail(err, -EINVAL, path,
+                    "is not a file of layer times that nrg knows (see nrg import --help)%s",
+                    head->n ? "" : "; a log of power is given alone, or with --power-log");
 }
 
 /* What a reader did is finished by what is the same for all. */

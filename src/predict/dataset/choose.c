@@ -114,19 +114,19 @@ static int exclude_model(struct nrg_dataset *set, const char *name, bool *keep,
 /* Every task of the list must have rows: readers took those alone. */
 static int check_tasks(const struct nrg_dataset *set, const char *tasks, struct nrg_error *err)
 {
-    for (const char *p = tasks; p && *p;) {
+    for (const char *p = tasks; p;) {
         size_t n = strcspn(p, ","), i = 0;
         char task[80];
         nrg_copy_clean(task, sizeof task, p, n);
         while (i < set->n &&
                (set->rows[i].level != NRG_NODE_MODEL || strcmp(set->rows[i].kind, task) != 0))
             i++;
-        if (n && i == set->n)
+        if (i == set->n)
             return nrg_fail(err, -EINVAL, "--task",
                             "no row that can be used is of the task '%s': nrg dataset lists what "
                             "there is as kinds",
                             task);
-        p += n + (p[n] != 0);
+        p = p[n] ? p + n + 1 : NULL;
     }
     return 0;
 }
@@ -150,6 +150,16 @@ static int check_configs(const struct nrg_dataset *set, const char *const *confi
     return 0;
 }
 
+/* What only recordings have a use for. */
+static int check_recordings(const struct nrg_dataset *set, const struct nrg_read_options *options,
+                            struct nrg_error *err)
+{
+    const char *option = options->graph ? "--graph" : options->gpus > 0 ? "--gpus" : NULL;
+    return option && !set->recordings
+               ? nrg_fail(err, -EINVAL, option, "goes with recordings, and the data hold none")
+               : 0;
+}
+
 int nrg_dataset_choose(struct nrg_dataset *set, const struct nrg_read_options *options,
                        struct nrg_error *err)
 {
@@ -160,6 +170,8 @@ int nrg_dataset_choose(struct nrg_dataset *set, const struct nrg_read_options *o
     for (size_t i = 0; i < set->n; i++)
         keep[i] = true;
     int rc = check_tasks(set, options->tasks, err);
+    if (!rc)
+        rc = check_recordings(set, options, err);
     if (!rc && set->n)
         rc = choose_device(set, options->device, keep, err);
     if (!rc && set->n)

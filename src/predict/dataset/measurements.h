@@ -64,6 +64,7 @@ struct nrg_dataset {
     struct nrg_index index; /* rows by content: number + 1 */
     const char *convention; /* whose counts rest_bytes are: "nrg", "irene"; NULL: unknown */
     size_t rows_read;       /* before copies were merged */
+    bool recordings;        /* some rows were made of recordings */
 };
 
 /* A row that is being made; parts of it are rows that were added before. */

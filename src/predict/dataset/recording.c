@@ -332,6 +332,7 @@ int nrg_dataset_read_recordings(struct nrg_dataset *set, const char *const *path
 {
     struct nrg_reading r = {.set = set, .options = options, .err = err, .several = n > 1};
     int rc = 0;
+    set->recordings |= n > 0;
     for (size_t i = 0, used; !rc && i < n; i += used) {
         used = 1;
         rc = open_recording(&r, paths[i]);

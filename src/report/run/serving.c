@@ -153,6 +153,16 @@ static double time_for(const struct nrg_serving *s, const struct nrg_serving_dom
     return never ? NAN : nrg_serving_time_for(&d->fit, now, then - band) + s->warm_up_s;
 }
 
+/* Both ends, where one is much nearer: a price is never less than nothing. */
+static void print_known(const char *what, struct nrg_serving_value v, int digits, FILE *out)
+{
+    double below = 100 * (1 - v.low / v.value), above = 100 * (v.high / v.value - 1);
+    if (fmin(below, above) < fmax(below, above) / 2 || fmax(below, above) > 100)
+        fprintf(out, "%s is known to -%.*f .. +%.*f %%", what, digits, below, digits, above);
+    else
+        fprintf(out, "%s is known to ±%.*f %%", what, digits, 100 * half_part(v));
+}
+
 /* How well a figure is known, and how long the run would have to be for the next step. */
 static void print_outlook(const char *what, const struct nrg_serving *s, struct nrg_serving_value v,
                           FILE *out)
@@ -161,7 +171,7 @@ static void print_outlook(const char *what, const struct nrg_serving *s, struct 
     double for_s = time_for(s, &s->total, v, then);
     if (!(now > 0))
         return;
-    fprintf(out, "%s is known to ±%.*f %%", what, now < UNTOLD / 5 ? 1 : 0, 100 * now);
+    print_known(what, v, now < UNTOLD / 5 ? 1 : 0, out);
     if (now > UNTOLD)
         fprintf(out, ": this load hardly tells it from time; one that varies does (pauses, other "
                      "numbers of clients)");
