@@ -2,8 +2,9 @@
  * See transfer.h. The table is from the makers' datasheets: NVIDIA's for A10, A100, H100, H200, L4,
  * L40, L40S, T4, V100, DGX B200 (an eighth of it) and GB200 NVL72 (a 72nd), the GeForce
  * architecture papers (products of 16 bits added in 32), AMD's for MI250X, MI300X, MI325X and
- * MI355X, Intel's white papers for Gaudi (its talk at Hot Chips 2024). Compared again in November
- * 2026 with what public pages cite of these sheets; none differed. FLOPs are dense, without
+ * MI355X, Intel's white papers for Gaudi (its talk at Hot Chips 2024). Written from memory of
+ * these sheets; most figures were compared with what public pages cite of them, those of V100, A10
+ * and L4 were not. FLOPs are dense, without
  * sparsity, where a sheet has them with it half of that; bytes are decimal; watts are the most that
  * a maker lets the board draw. The first name that the device's begins with counts, so longer ones
  * stand before shorter ones; nothing but a size of memory and its kind may follow ("H100 80GB
