@@ -345,7 +345,7 @@ def _note_unfiled():
 
 
 def _use_without_loop(thread, entry, module, args, kwargs):
-    if thread.frames or thread.ident in state.optimizers:  # the program's energy is not that of these calls
+    if thread.frames or thread.stepped_before or state.optimizers.get(thread.ident):  # the program's energy is not that of these calls
         if (entry.main or entry.has_loops) and grad_enabled():
             doubt(thread, (None, entry, _batch.of_arguments(entry, module, args, kwargs)))
         elif entry.main or entry.has_loops:
