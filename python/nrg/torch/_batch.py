@@ -11,7 +11,6 @@ Of arguments it is the first dimension of the first tensor; of a packed sequence
 parts that have batch_first=False may get its batch second: then the arguments say nothing, unless the model is such a part.
 """
 import dataclasses
-from collections.abc import Mapping
 
 import torch
 
@@ -23,7 +22,7 @@ DEPTH = 4  # of containers in containers that are looked into
 
 def _parts(value):
     """What a container or an object of the program's own holds."""
-    if isinstance(value, Mapping):
+    if hasattr(value, "keys") and hasattr(value, "values"):  # asking for a Mapping runs Python that torch.compile looks at
         return list(value.values())
     if isinstance(value, (tuple, list)):
         return list(value)

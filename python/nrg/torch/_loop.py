@@ -280,7 +280,7 @@ def _is_for_training(thread, entry, module):
     entry.has_loops = True
     entry.trained = not module.training
     doubt(thread, None)
-    thread.since.clear()
+    thread.since = ()
 
 
 def _train(thread, entry, module, args, kwargs):

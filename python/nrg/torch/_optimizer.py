@@ -22,6 +22,11 @@ def _note(optimizer):
     state.optimizers.setdefault(this_thread().ident, weakref.WeakSet()).add(optimizer)
 
 
+def _with(optimizers, *more):
+    """Made when there is one: a set made while a model is called would be a frame for torch.compile to look at."""
+    return weakref.WeakSet((*optimizers, *more))
+
+
 def _before_step(args, kwargs):
     thread = this_thread()
     if not listening() or thread.stepping:  # super().step()
@@ -32,7 +37,7 @@ def _before_step(args, kwargs):
     _loop.settle(thread)
     _loop.reveal(thread, optimizer)
     if _loop.step_of(thread) is None and len(thread.since) and optimizer not in thread.since:
-        thread.coupled.update((optimizer, *thread.since))
+        thread.coupled = _with(thread.coupled, optimizer, *thread.since)
     elif not thread.in_call:
         _loop.enter_training(thread, _loop.find(thread, True))
     level = _nrg.depth()
@@ -62,15 +67,14 @@ def _others(thread, optimizer):
 
 def _stepped(thread, optimizer):
     step = _loop.step_of(thread)
-    thread.steppers.add(optimizer)
-    thread.since.add(optimizer)
+    thread.steppers = _with(thread.steppers, optimizer)
+    thread.since = _with(thread.since, optimizer)
     if step is None:
         return
     again = id(optimizer) in step.stepped
     step.stepped.add(id(optimizer))
     if again:  # the others are not going to
-        thread.steppers.clear()
-        thread.coupled.clear()
+        thread.steppers = thread.coupled = ()
     if again or all(id(other) in step.stepped for other in _others(thread, optimizer)):
         _loop.end_step(thread, step)
 

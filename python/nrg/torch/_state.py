@@ -53,10 +53,10 @@ class Thread(_nrg.Thread):
         self.loops = []        # rounds over data loaders, in the order of their begin, open or not yet
         self.fetching = False  # inside of a data loader
         self.stepping = False  # inside optimizer.step()
-        self.steppers = weakref.WeakSet()  # optimizers that have made a step() (_optimizer.py)
-        self.coupled = weakref.WeakSet()   # those of them that follow each other
-        self.since = weakref.WeakSet()     # those that have, since a model was called for training
-        self.stepped_before = False        # a step has ended
+        self.steppers = ()     # optimizers that have made a step(), weak (_optimizer.py)
+        self.coupled = ()      # those of them that follow each other
+        self.since = ()        # those that have, since a model was called for training
+        self.stepped_before = False  # a step has ended
         self.backwards = 0     # passes that have begun
         self.counted = None    # `backwards` when samples were counted in this step, for this batch
         self.owed = 0          # samples used inside of optimizer.step()
