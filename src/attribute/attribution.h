@@ -67,8 +67,13 @@ enum {
     NRG_ROW_CLOCK = 16      /* time went back, or spans overlapped: cut to nest */
 };
 
+/* Of method regress: the terms of regress/, or the one model (model/fit.h), which takes their place.
+ */
+enum nrg_engine_kind { NRG_ENGINE_TERMS, NRG_ENGINE_MODEL };
+
 struct nrg_attribution_options {
     enum nrg_method method;
+    enum nrg_engine_kind engine;
     enum nrg_idle_mode idle;
     enum nrg_lag_mode lag;
     double lag_s;  /* with NRG_LAG_GIVEN */

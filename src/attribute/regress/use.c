@@ -18,6 +18,7 @@
 
 #include "attribute/internal.h"
 #include "attribute/left_over.h"
+#include "attribute/model/result.h"
 #include "attribute/regress/idle/idle.h"
 #include "attribute/regress/load/in_step.h"
 #include "attribute/regress/load/split.h"
@@ -154,9 +155,9 @@ static void leave_out_ends(const struct nrg_engine *e, const struct nrg_part *pa
     o->end_ns = o->course.end_ns = marked.end_ns;
 }
 
-static int start_regression(struct nrg_engine *e, struct nrg_part *part,
-                            const struct nrg_class_split *split, struct nrg_arena *memory,
-                            struct nrg_regress **regress)
+static int make_options(struct nrg_engine *e, struct nrg_part *part,
+                        const struct nrg_class_split *split, struct nrg_arena *memory,
+                        struct nrg_regress_options *options)
 {
     bool separate = nrg_regress_needs_own(e, part), by_age = split && split->by_age;
     const struct nrg_timeline *tl = separate ? nrg_regress_own(e, part, memory) : part->tl;
@@ -196,7 +197,17 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part,
     part->course = o.course;
     if (!tl || nrg_regress_know_edges(e, part, &o, memory) || e->memory.failed)
         return -ENOMEM;
-    return nrg_regress_new(&o, regress);
+    *options = o;
+    return 0;
+}
+
+static int start_regression(struct nrg_engine *e, struct nrg_part *part,
+                            const struct nrg_class_split *split, struct nrg_arena *memory,
+                            struct nrg_regress **regress)
+{
+    struct nrg_regress_options options;
+    int rc = make_options(e, part, split, memory, &options);
+    return rc ? rc : nrg_regress_new(&options, regress);
 }
 
 static void take_others(const struct nrg_engine *e, struct nrg_part *part)
@@ -405,15 +416,80 @@ static size_t count_regressions(struct nrg_engine *e)
     return n;
 }
 
+static int give_regress(void *regress, const struct nrg_class_activity *activity)
+{
+    return nrg_regress_slice(regress, activity);
+}
+
+static int give_facts(void *facts, const struct nrg_class_activity *activity)
+{
+    return nrg_facts_add(facts, activity);
+}
+
+/* Baselines, of a domain whose idle power they show. */
+static const struct nrg_span_ns *find_baselines(const struct nrg_engine *e,
+                                                const struct nrg_part *part,
+                                                struct nrg_arena *memory, size_t *n)
+{
+    size_t runs;
+    const struct nrg_run *run = nrg_recording_runs(e->recording, &runs);
+    struct nrg_span_ns *all = nrg_arena_array(memory, runs + 1, sizeof *all);
+    *n = 0;
+    if (!all || !part->idle_known || strcmp(part->out->idle_source, "baseline") != 0 ||
+        nrg_regress_needs_own(e, part))
+        return NULL;
+    for (size_t i = 0; i < runs; i++)
+        if (!strcmp(run[i].kind, "baseline") && run[i].end_ns > run[i].begin_ns)
+            all[(*n)++] = (struct nrg_span_ns){run[i].begin_ns, run[i].end_ns};
+    return all;
+}
+
+/* The same by the one model (model/fit.h). */
+static int model_classes(struct nrg_engine *e, struct nrg_part *part,
+                         const struct nrg_slicer *slicer, struct nrg_regress_result *result)
+{
+    struct nrg_arena memory = {0};
+    struct nrg_regress_options options;
+    struct nrg_facts facts = {0};
+    struct nrg_fit fit = {0};
+    int rc = make_options(e, part, NULL, &memory, &options);
+    size_t n = 0;
+    const struct nrg_span_ns *baselines = rc ? NULL : find_baselines(e, part, &memory, &n);
+    if (n)
+        options.idle_w = NAN;
+    if (!rc)
+        rc = nrg_facts_init(&facts, &options, baselines, n);
+    if (!rc)
+        rc = nrg_slicer_hand_over(slicer, e, part, NULL, give_facts, &facts);
+    if (!rc) {
+        nrg_facts_finish(&facts);
+        rc = nrg_fit_make(&fit, &facts);
+    }
+    if (!rc)
+        rc = nrg_fit_result(&fit, &facts, options.confidence, result);
+    if (!rc && n && part->idle_known) { /* it is told as a correction of the baselines' */
+        result->idle_off_w = result->idle_w - part->out->idle_w;
+        result->beside_w = result->beside_idle_w = result->idle_off_w;
+        result->beside_half_w = result->t * sqrt(result->idle_variance);
+        result->idle_fitted = false;
+    }
+    nrg_fit_release(&fit);
+    nrg_facts_release(&facts);
+    nrg_arena_release(&memory);
+    return rc;
+}
+
 int nrg_regress_classes(struct nrg_engine *e, struct nrg_part *part,
                         const struct nrg_slicer *slicer, const struct nrg_class_split *split,
                         struct nrg_regress_result *result, struct nrg_updates_found *updates)
 {
     struct nrg_arena memory = {0};
     struct nrg_regress *regress = NULL;
+    if (e->options->engine == NRG_ENGINE_MODEL)
+        return model_classes(e, part, slicer, result);
     int rc = start_regression(e, part, split, &memory, &regress);
     if (!rc)
-        rc = nrg_slicer_hand_over(slicer, e, part, split, regress);
+        rc = nrg_slicer_hand_over(slicer, e, part, split, give_regress, regress);
     if (!rc) {
         rc = nrg_regress_solve(regress, result);
         *updates = nrg_regress_updates(regress);
@@ -502,14 +578,15 @@ static int regress_part(struct nrg_engine *e, struct nrg_part *part,
 {
     nrg_regress_guess_idle(e, part);
     int rc = nrg_regress_classes(e, part, slicer, NULL, &part->regressed, &part->out->updates);
-    if (!rc)
+    bool old = e->options->engine != NRG_ENGINE_MODEL;
+    if (!rc && old)
         rc = part->pool ? regress_gpu(e, part, slicer) : try_split(e, part, slicer);
-    if (!rc && !part->pool)
+    if (!rc && old && !part->pool)
         nrg_in_step_widen(in_step, e, &part->regressed);
     rc = solve_part(e, part, rc);
     if (!rc)
         nrg_regress_settle_guess(e, part);
-    if (!rc && part->method == NRG_METHOD_REGRESS)
+    if (!rc && old && part->method == NRG_METHOD_REGRESS)
         rc = nrg_left_over_make(e, part, &slicer->log);
     return rc;
 }

@@ -37,6 +37,15 @@ static const struct values defaults = {.by = BY_INPUT,
                                        .to_s = -1,
                                        .outputs = {.top = 40}};
 
+#ifdef NRG_DEVELOPER
+/* For those who compare the two: it is no option of a build for users. */
+static const struct nrg_choice engines[] = {
+    {"terms", NRG_ENGINE_TERMS, "the terms of src/attribute/regress"},
+    {"model", NRG_ENGINE_MODEL, "the one model of src/attribute/model"},
+    {0},
+};
+#endif
+
 static const struct nrg_choice methods[] = {
     {"auto", NRG_METHOD_AUTO, "default"},
     {"integrate", NRG_METHOD_INTEGRATE, NULL},
@@ -94,6 +103,9 @@ static int store_top(const struct nrg_opt_type *type, void *field, const char *v
 
 static const struct nrg_opt options[] = {
     {"method", 'm', NRG_OPT_CHOICE(methods), "NAME", "", offsetof(struct values, how.method)},
+#ifdef NRG_DEVELOPER
+    {"engine", 0, NRG_OPT_CHOICE(engines), "NAME", "", offsetof(struct values, how.engine)},
+#endif
     {"by", 'b', NRG_OPT_CHOICE(rows), "WHAT", "rows: ", offsetof(struct values, by)},
     {"idle", 0, NRG_OPT_CHOICE(idle_rules), "RULE",
      "idle energy: ", offsetof(struct values, how.idle)},

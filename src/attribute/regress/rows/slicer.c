@@ -85,7 +85,8 @@ int nrg_slicer_flush(struct nrg_slicer *s, int64_t t_ns, bool last)
 
 int nrg_slicer_hand_over(const struct nrg_slicer *s, const struct nrg_engine *e,
                          const struct nrg_part *part, const struct nrg_class_split *split,
-                         struct nrg_regress *regress)
+                         int (*take)(void *arg, const struct nrg_class_activity *activity),
+                         void *arg)
 {
     struct nrg_slice_reader reader;
     int rc = 0;
@@ -115,7 +116,7 @@ int nrg_slicer_hand_over(const struct nrg_slicer *s, const struct nrg_engine *e,
             activity.unsure2 = activity.calls;
             activity.calls = 0;
         }
-        rc = nrg_regress_slice(regress, &activity);
+        rc = take(arg, &activity);
     }
     return rc;
 }

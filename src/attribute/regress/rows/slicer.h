@@ -38,10 +38,11 @@ void nrg_slicer_settle(struct nrg_slicer *slicer, uint32_t track, int64_t begin_
                        bool is_call);
 /* Writes down what there is up to t_ns; all that follows begins later. `last`: nothing follows. */
 int nrg_slicer_flush(struct nrg_slicer *slicer, int64_t t_ns, bool last);
-/* Hands all that was written down to the regression of a part; split: classes of threads; NULL. */
+/* Hands all that was written down of a part to `take`; split: classes of threads; NULL. */
 int nrg_slicer_hand_over(const struct nrg_slicer *slicer, const struct nrg_engine *engine,
                          const struct nrg_part *part, const struct nrg_class_split *split,
-                         struct nrg_regress *regress);
+                         int (*take)(void *arg, const struct nrg_class_activity *activity),
+                         void *arg);
 void nrg_slicer_release(struct nrg_slicer *slicer);
 
 #endif
