@@ -7,9 +7,11 @@
  *   span-maker kill N          N steps, opens one more, and dies of SIGKILL
  *   span-maker leave N         N steps, then a thread ends with a span open
  *   span-maker burst N         N spans as fast as they come
- *   span-maker names N         N spans, each with a long name of its own, then such a mark and a
- * count span-maker busy MS         MS ms of work in "busy", as long asleep in "asleep" span-maker
- * inside FILE N   N steps with a recorder of its own
+ *   span-maker names N         N spans, each with a long name of its own and a count, then such a
+ *                              mark and such a count
+ *   span-maker deep N          N spans, one inside the other, each with a count
+ *   span-maker busy MS         MS ms of work in "busy", as long asleep in "asleep"
+ *   span-maker inside FILE N   N steps with a recorder of its own
  *
  * A step is a span "step" of kind step with its number, which holds "work-I" of thread I and in it
  * "inner", a count of 3 "items" and a mark "done". A short rest after every 64 lets the ring be
@@ -98,14 +100,27 @@ static void be_busy(int ms)
     nrg_span_end();
 }
 
+/* Each with a count of a name that has room. */
+static void make_deep(int n)
+{
+    uint32_t deep = nrg_name_intern("deep", NULL, NULL);
+    for (int i = 0; i < n; i++) {
+        nrg_span_begin_name(deep);
+        nrg_count_add("items", 1);
+    }
+    nrg_span_unwind(0);
+}
+
 static void make_names(int n)
 {
     char name[4001];
+    uint32_t items = nrg_name_intern("items", "counter", NULL);
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
     for (int i = 0; i < n; i++) {
         name[snprintf(name, 16, "%d", i)] = '-';
         nrg_span_begin(name);
+        nrg_count_add_name(items, 1);
         nrg_span_end();
         if (i % 64 == 63)
             usleep(1000);
@@ -146,6 +161,8 @@ int main(int argc, char **argv)
         return become_another(argv);
     if (!strcmp(what, "inside") && argc > 3)
         return record_inside(argv[2], number(argv, argc, 3));
+    if (!strcmp(what, "deep"))
+        make_deep(n_steps);
     if (!strcmp(what, "names"))
         make_names(n_steps);
     if (!strcmp(what, "busy"))

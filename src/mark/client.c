@@ -66,6 +66,7 @@ struct thread_spans {
     unsigned recorded;                /* of these, written to the ring */
     unsigned slotless;                /* spans since the last look for a slot */
     uint64_t written[MAX_DEPTH / 64]; /* bit per depth: the begin is in the ring */
+    uint64_t unnamed[MAX_DEPTH / 64]; /* of those that are not: for want of a name */
     struct nrg_ring_header *segment;
     struct cached_name cache[CACHED];
 };
@@ -270,17 +271,21 @@ static inline void begin_span(struct thread_spans *t, uint32_t name, bool number
     uint64_t bit = UINT64_C(1) << level % 64;
     t->written[level / 64] &= ~bit;
     if (UNLIKELY(!name)) {
+        t->unnamed[level / 64] |= bit;
         count_nameless(t);
         return;
     }
-    if (UNLIKELY(!is_listening(t)))
+    if (UNLIKELY(!is_listening(t))) {
+        t->unnamed[level / 64] &= ~bit;
         return;
+    }
     uint64_t clock = read_clock(t);
     if (is_cpu_due(t, clock, numbered ? CPU_STEP_GAP : CPU_GAP)) {
         put_cpu_time(t);
         clock = read_clock(t);
     }
     if (UNLIKELY(!has_room(t, t->recorded + 3u))) {
+        t->unnamed[level / 64] &= ~bit;
         count_dropped(t);
         return;
     }
@@ -475,14 +480,25 @@ static inline bool may_put(struct thread_spans *t, uint32_t name)
     return may_put_records(t, name, 2);
 }
 
+/* What is counted in a span that was dropped is missing for the same reason. */
+static NEVER_INLINED void count_as_its_span(struct thread_spans *t)
+{
+    unsigned level = t->depth - 1;
+    if (level >= MAX_DEPTH)
+        count_too_deep(t);
+    else if (t->unnamed[level / 64] >> level % 64 & 1)
+        count_nameless(t);
+    else if (is_listening(t))
+        count_dropped(t);
+}
+
 /* A count belongs to the innermost span. Where that was dropped, the span around it must not have
  * it: both are missing together. */
 static inline bool may_count(struct thread_spans *t, uint32_t name)
 {
     if (LIKELY(!name || !t->depth || is_written(t, t->depth - 1)))
         return may_put(t, name);
-    if (is_listening(t))
-        count_dropped(t);
+    count_as_its_span(t);
     return false;
 }
 

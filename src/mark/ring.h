@@ -80,7 +80,7 @@ struct nrg_ring_slot {
     char name[16];          /* of the thread */
     _Alignas(64) _Atomic uint64_t head;
     _Atomic uint64_t dropped;  /* spans, marks and counts that are not in the ring */
-    _Atomic uint64_t too_deep; /* of these, spans that were nested too deeply */
+    _Atomic uint64_t too_deep; /* of these, what was nested too deeply */
     _Atomic uint64_t nameless; /* of these, what found no room for its name; the rest: no room */
     _Alignas(64) _Atomic uint64_t tail;
 };

@@ -263,7 +263,8 @@ static void print_wrapped(FILE *out, const struct line *line, size_t last, size_
 static bool ends_cell(const char *text, size_t len)
 {
     return !len || *text == '\033' || *text == '\n' || !strncmp(text, "  ", len < 2 ? len : 2) ||
-           !strncmp(text, " ..", len < 3 ? len : 3) || *text == ')' || *text == ',';
+           !strncmp(text, " ..", len < 3 ? len : 3) || !strncmp(text, " …", len < 4 ? len : 4) ||
+           *text == ')' || *text == ',';
 }
 
 /* Whether the u at `at` is the unit of a number that is a cell, or half of one. */
@@ -279,7 +280,7 @@ static bool is_micro(const char *text, size_t len, size_t at)
         return false;
     return i < 2 || text[i - 1] == '\n' || !memcmp(text + i - 2, "  ", 2) ||
            !memcmp(text + i - 2, "\xb1 ", 2) || !memcmp(text + i - 2, ". ", 2) ||
-           text[i - 1] == 'm';
+           (i >= 4 && !memcmp(text + i - 4, "… ", 4)) || text[i - 1] == 'm';
 }
 
 static int write_micro(struct nrg_str *out, const char *text, size_t len)

@@ -125,6 +125,15 @@ class Gpus(Llm):
     def predict(self, *options):
         return self.json("predict", "--llm", self.config, "--profile", self.device, *options)
 
+    def test_memory_of_the_datasheet(self):
+        """A profile of a GPU that is known priced 131 GiB on one of 74.5, and did not say that it had not looked."""
+        config = self.write("config.json", LARGE)
+        done = self.nrg("predict", "--llm", config, "--profile", self.device)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertRegex(self.one_line(done.stderr), r"does not fit: 131.* GiB on each GPU, which has 74.51 GiB; .*--gpus 2 --tp 2")
+        found = self.json("predict", "--llm", config, "--profile", self.device, "--gpus", "2")
+        self.assertEqual((found["memory"]["available_bytes"], found["memory"]["fits"]), (80e9, True))
+
     def test_carried_over(self):
         own, other = self.predict(), self.predict("--gpu", "nvidia b200")
         self.assertEqual((other["device"], other["carried_from"]), ("B200", "H100"))

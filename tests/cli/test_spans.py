@@ -242,17 +242,24 @@ class Spans(Case):
             self.assertIn("some are missing", self.missing(results, "spans"))
 
     def test_full_names_are_counted(self):
-        """16 MB hold some 4,100 of the names; spans, the mark and the count that have others are all counted."""
+        """16 MB hold some 4,100 of the names; spans with their counts, the mark and the count that have others are all counted."""
         recording, _ = self.record(MAKER, "names", "6000")
         begins = sum(e.event == BEGIN for e in events(recording))
         dropped = meta(recording, "spans_dropped")
         self.assertGreater(begins, 4000)
-        self.assertEqual(begins + dropped, 6002)
+        self.assertEqual(begins + dropped, 6002 + 6000 - begins)
         results = json.loads(self.nrg("report", "--json", recording).stdout)
         self.assertEqual(results["spans"], {"count": begins, "dropped": dropped, "dropped_by": {"names_full": dropped}})
         self.assertIn(f"{dropped} dropped ({dropped} no room for their names)", self.nrg("report", recording).stdout.decode())
         self.assertIn("no room for more names", self.missing(results, "spans"))
         self.assertIn("no room for their names", self.nrg("attribute", recording).stdout.decode())
+
+    def test_too_deep_spans_are_counted_with_their_counts(self):
+        recording, _ = self.record(MAKER, "deep", "1100")
+        own = events(recording)
+        self.assertEqual(sum(e.event == BEGIN for e in own), 1024)
+        results = json.loads(self.nrg("report", "--json", recording).stdout)
+        self.assertEqual(results["spans"], {"count": 1024, "dropped": 152, "dropped_by": {"nested_too_deep": 152}})
 
     def refused(self, script):
         """Runs two programs that mark, in memory that the script has changed before."""

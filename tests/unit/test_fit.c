@@ -80,6 +80,9 @@ static void micro_is_a_unit_only(void **state)
     (void)state;
     expect("a   5.0 uJ   ± 12.5 uJ   1.0 uJ .. 3.0 uJ   7 us\n", fit,
            "a   5.0 µJ   ± 12.5 µJ   1.0 µJ .. 3.0 µJ   7 µs\n");
+    /* both ends, as PER and reports of servers show them */
+    expect("n of a   5.0 uJ   1.0 uJ … 3.0 uJ   7 us\n", fit,
+           "n of a   5.0 µJ   1.0 µJ … 3.0 µJ   7 µs\n");
     expect("sh -c echo 5 us uJ 3 uJ; use 4 usual\n", fit, "sh -c echo 5 us uJ 3 uJ; use 4 usual\n");
     expect("a   5.0 uJ\n", (struct nrg_fit){0}, "a   5.0 uJ\n");
 }

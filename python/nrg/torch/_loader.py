@@ -105,7 +105,7 @@ def _after_next(token, batch, error):
     if loop is None:
         return
     if error is None:
-        loop.batches.append(_batch.Handed(iterator, loop.chosen.popleft() if loop.chosen else None, batch))
+        _loop.hand(loop, _batch.Handed(iterator, loop.chosen.popleft() if loop.chosen else None, batch))
     elif isinstance(error, StopIteration):
         loop.exhausted = True
         if not loop.batches:

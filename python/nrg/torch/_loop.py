@@ -11,7 +11,7 @@
               after a backward pass, so that several calls for one loss are one batch.
 
 Which loop a call belongs to: a loop waits until a model is called for it. Of the loops that have batches left, a call belongs
-to the innermost open one of its kind, else to the last that was begun. Prefetchers take batches before they are used, so the
+to the innermost open one of its kind, else to the last that was begun: of loops that give batches in turns, to the one that gave the last. Prefetchers take batches before they are used, so the
 end of an iterator is not the end of its loop while batches are left: the iterator's death, the end of the last step or the
 next loop is. A batch of an evaluation is counted when the next one is asked for: until then a call for training may show
 that it was an epoch all the same (a teacher or a frozen encoder is called first).
@@ -56,7 +56,7 @@ class Loop:
     """A round over a DataLoader; an open span once a model was called for it."""
 
     __slots__ = ("iterator", "loader", "level", "over", "training", "foreign", "beside", "batches", "chosen", "called", "waiting", "used",
-                 "exhausted")
+                 "exhausted", "handed")
 
     def __init__(self, iterator, loader, foreign, beside, chosen):
         self.iterator, self.loader = iterator, loader  # weak
@@ -71,6 +71,7 @@ class Loop:
         self.waiting = 0         # batches that there were when a helper was called
         self.used = False        # a batch of it, though it could not be opened
         self.exhausted = False
+        self.handed = 0          # number of its last batch among those of all loops
 
 
 class Numbers:
@@ -78,6 +79,7 @@ class Numbers:
         self.step = itertools.count(1).__next__
         self.epoch = itertools.count(1).__next__
         self.evaluation = itertools.count(1).__next__
+        self.batch = itertools.count(1).__next__
 
 
 numbers = Numbers()
@@ -183,16 +185,29 @@ def _is_beside(loop):
 
 def find(thread, training):
     """The loop that a call belongs to, open or not; None."""
-    waiting = None
+    waiting = used = None  # used: the innermost open one, where it has no batch left
     for loop in reversed(thread.loops):
+        left = loop.batches and (used is None or loop.handed > used.handed)  # one around it may have given a batch since: they take turns
         if loop.level is None or (training and not loop.training):  # an evaluation holds no training
-            if waiting is None and (loop.batches or loop.used) and not _is_beside(loop):
+            if waiting is None and (left or (loop.used and used is None)) and not _is_beside(loop):
                 waiting = loop
         elif loop.training != training:
-            return waiting
+            break
+        elif left:
+            return loop
+        elif waiting is not None:
+            break
         else:
-            return loop if loop.batches or waiting is None else waiting
-    return waiting
+            used = used or loop
+    return waiting or used
+
+
+def hand(loop, batch):
+    """A batch for the loop's body. Of loops that are iterated over together it is one of several, in turns the only one."""
+    if loop.beside is not None and not loop.beside.batches:
+        loop.beside = None
+    loop.batches.append(batch)
+    loop.handed = numbers.batch()
 
 
 def _end_evaluations(thread, found):

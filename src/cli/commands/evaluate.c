@@ -170,15 +170,33 @@ static int evaluate_profile(struct nrg_cli *cli, const struct values *v,
     return code;
 }
 
+/* What would be passed over otherwise. */
+static int check_options(const struct nrg_cli *cli, const struct values *v)
+{
+    if (v->gpu && !v->profile)
+        return nrg_usage(cli, "--gpu goes with --profile: rows of the GPU itself need none");
+    if (v->profile && v->how.protocol != NRG_LEAVE_ONE_MODEL_OUT)
+        return nrg_usage(cli, "--protocol or --profile: a profile is trained already");
+    if (v->families.n && v->how.protocol != NRG_LEAVE_ONE_FAMILY_OUT)
+        return nrg_usage(cli, "--family goes with --protocol leave-one-family-out");
+    if (v->how.largest_size > 0 && v->how.protocol != NRG_SIZE_EXTRAPOLATION)
+        return nrg_usage(cli, "--size goes with --protocol size-extrapolation");
+    if ((v->variant != NRG_TREE_END_TO_END || v->seed != defaults.seed) && v->model != MODEL_TREE)
+        return nrg_usage(cli, "--%s goes with --model tree",
+                         v->seed != defaults.seed ? "seed" : "variant");
+    return 0;
+}
+
 static int run_evaluate(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
     struct values *v = values;
     struct nrg_dataset set;
     v->how.families = v->families.items;
-    int code = nrg_data_read(cli, &v->data, argc, argv, false, &set);
-    if (!code && v->gpu && !v->profile)
-        code = nrg_usage(cli, "--gpu goes with --profile: rows of the GPU itself need none");
-    else if (!code)
+    int code = check_options(cli, v);
+    if (code)
+        return code;
+    code = nrg_data_read(cli, &v->data, argc, argv, false, &set);
+    if (!code)
         code = v->profile ? evaluate_profile(cli, v, &set) : evaluate_model(v, &set, NULL, NULL);
     nrg_dataset_release(&set);
     return code;

@@ -120,6 +120,17 @@ static int set_prices(struct nrg_llm_forecast *f, const struct nrg_llm_config *c
     return 0;
 }
 
+/* Of one GPU; NAN: not known. What a datasheet says of the profile's own GPU comes last. */
+static double memory_of(const struct nrg_profile *profile, const struct nrg_llm_forecast_options *o)
+{
+    const struct nrg_gpu *known = o->gpu ? o->gpu : nrg_gpu_find(profile->device, NULL);
+    if (o->memory_bytes > 0)
+        return o->memory_bytes;
+    if (!o->gpu && profile->memory_bytes > 0)
+        return profile->memory_bytes;
+    return known ? known->memory_bytes : NAN;
+}
+
 /* No load that can't run has a price. */
 static void set_nothing(struct nrg_llm_forecast *f)
 {
@@ -145,10 +156,7 @@ int nrg_llm_forecast(struct nrg_llm_forecast *f, const struct nrg_llm_config *c,
     if (rc)
         return rc;
     nrg_llm_shape_make(&f->shape, c);
-    f->memory_bytes = o->memory_bytes > 0         ? o->memory_bytes
-                      : o->gpu                    ? o->gpu->memory_bytes
-                      : profile->memory_bytes > 0 ? profile->memory_bytes
-                                                  : NAN;
+    f->memory_bytes = memory_of(profile, o);
     f->fits = isnan(f->memory_bytes) ? -1 : f->work.gpu_bytes <= f->memory_bytes;
     f->priced = f->fits != 0 || o->force;
     if (!f->fits)

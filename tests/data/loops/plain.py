@@ -186,6 +186,35 @@ def zipped_loaders():
 
 
 @loop()
+def loaders_in_turns():
+    """Several tasks: a step for a batch of each. Samples of the second were missing."""
+    model = net()
+    optimizer = sgd(model)
+    iterators = [iter(data(48)), iter(data(24, batch_size=8))]
+    for _ in range(3):
+        for iterator in iterators:
+            x, y = next(iterator)
+            optimizer.zero_grad()
+            loss_of(model, x, y).backward()
+            optimizer.step()
+    return truth(72, steps=6, epochs=2)
+
+
+@loop()
+def unlabelled_beside():
+    """A second loader's batch in each step, begun first: the loader that is looped over counts."""
+    model = net()
+    optimizer = sgd(model)
+    unlabelled = iter(data(224, batch_size=28))
+    for x, y in data(64, batch_size=8):
+        more, _ = next(unlabelled)
+        optimizer.zero_grad()
+        (loss_of(model, x, y) + model(more).mean()).backward()
+        optimizer.step()
+    return truth(64, steps=8, epochs=1)
+
+
+@loop()
 def iterator_without_end():
     """By the number of steps, with an iterator that is made anew when it has ended."""
     model = net()
