@@ -67,7 +67,8 @@ enum {
     NRG_ROW_CLOCK = 16      /* time went back, or spans overlapped: cut to nest */
 };
 
-/* Of method regress: the terms of regress/, or the one model (model/fit.h), which takes their place.
+/* Of method regress: the terms of regress/, or the one model (model/fit.h), which takes their
+ * place.
  */
 enum nrg_engine_kind { NRG_ENGINE_TERMS, NRG_ENGINE_MODEL };
 

@@ -68,8 +68,9 @@ class Readme(house.Case):
         with open(self.file("model.onnx"), "wb") as model:
             model.write(onnx_add())
         spans = spans_file.Spans()
-        spans.span(0.1, 0.9, "step", "step", number=0, inside=[
-            dict(begin_s=0.2, end_s=0.6, text="fc", kind="module", detail="Linear")])
+        spans.span(0.1, 0.9, "epoch", "epoch", number=0, inside=[
+            dict(begin_s=0.1, end_s=0.8, text="step", kind="step", number=0, counts=[("samples", 32)], inside=[
+                dict(begin_s=0.2, end_s=0.6, text="fc", kind="module", detail="Linear")])])
         self.run_ok(house.NRG, "import", "-q", "-f", "-o", self.file("marked.nrg"),
                     self.file("p.log", spans_file.power_log([20] * 500)))
         spans.write(self.file("marked.nrg"))

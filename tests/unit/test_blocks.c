@@ -141,22 +141,23 @@ static void judge(const struct machine *m)
 {
     struct world *w = malloc(sizeof *w);
     struct nrg_facts facts;
-    struct nrg_fit fit;
+    struct nrg_model_fit fit;
     assert_non_null(w);
     make_world(w, m);
     make_facts(w, m, &facts);
-    assert_int_equal(nrg_fit_make(&fit, &facts), 0);
+    assert_int_equal(nrg_model_fit_make(&fit, &facts), 0);
     for (uint32_t c = 0; c < 2; c++) {
         double *l = calloc(fit.k, sizeof *l), truth_w = w->truth_j[c] / w->truth_s[c];
         assert_non_null(l);
         l[fit.first[NRG_BLOCK_CLASSES] + c] = l[fit.first[NRG_BLOCK_COMMON]] = 1;
-        double off = fabs(nrg_fit_mean(&fit, l) - truth_w);
-        double half = 2 * sqrt(nrg_fit_variance(&fit, l)) + 0.0025 * truth_w;
+        double off = fabs(nrg_model_fit_mean(&fit, l) - truth_w);
+        double half = 2 * sqrt(nrg_model_fit_variance(&fit, l)) + 0.0025 * truth_w;
         if (off > 0.005 * truth_w || off > half || half > 0.01 * truth_w)
-            fail_msg("class %u: %.4f W, not %.4f +- %.4f", c, nrg_fit_mean(&fit, l), truth_w, half);
+            fail_msg("class %u: %.4f W, not %.4f +- %.4f", c, nrg_model_fit_mean(&fit, l), truth_w,
+                     half);
         free(l);
     }
-    nrg_fit_release(&fit);
+    nrg_model_fit_release(&fit);
     nrg_facts_release(&facts);
     free(w);
 }

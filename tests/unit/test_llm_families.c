@@ -17,7 +17,7 @@ static int parse(const char *text, struct nrg_llm_config *c, struct nrg_error *e
 static struct nrg_llm_work work_of(const char *text, double prompt, double output)
 {
     struct nrg_llm_config c;
-    struct nrg_llm_work w;
+    struct nrg_llm_work w = {0};
     struct nrg_error err;
     const struct nrg_llm_load load = {
         .batch = 2, .prompt = prompt, .output = output, .gpus = 1, .tp = 1};

@@ -39,26 +39,26 @@ static inline void nrg_row_add(struct nrg_row_cells *row, size_t column, double 
 }
 
 /* The part of a slice, or of time, that a row sees. */
-struct nrg_seen {
+struct nrg_model_seen {
     double weight_s; /* its seconds, as the row weights them */
     double middle_s; /* when */
 };
 
-struct nrg_block {
+struct nrg_model_block {
     const char *name, *summary;
     /* Columns from `first` on; 0: it does not apply. */
     size_t (*columns)(const struct nrg_facts *facts);
     /* What a slice brings; NULL: nothing. */
     void (*slice)(const struct nrg_facts *facts, size_t first, const struct nrg_fact_slice *slice,
-                  struct nrg_seen seen, struct nrg_row_cells *row);
+                  struct nrg_model_seen seen, struct nrg_row_cells *row);
     /* What time itself brings to a row that sees from begin_s to end_s; NULL: nothing. */
-    void (*time)(const struct nrg_facts *facts, size_t first, struct nrg_seen seen,
+    void (*time)(const struct nrg_facts *facts, size_t first, struct nrg_model_seen seen,
                  struct nrg_row_cells *row);
     bool wide;    /* its scale is NRG_SCALE_WIDE */
     double start; /* else where the search begins */
 };
 
-enum nrg_block_number {
+enum nrg_model_block_number {
     NRG_BLOCK_CLASSES, /* its column c is class c */
     NRG_BLOCK_COMMON,
     NRG_BLOCK_IDLE,
@@ -68,6 +68,6 @@ enum nrg_block_number {
     NRG_BLOCKS
 };
 
-extern const struct nrg_block *const nrg_blocks[NRG_BLOCKS];
+extern const struct nrg_model_block *const nrg_model_blocks[NRG_BLOCKS];
 
 #endif

@@ -11,7 +11,7 @@ static size_t call_columns(const struct nrg_facts *f)
 }
 
 static void call_slice(const struct nrg_facts *f, size_t first, const struct nrg_fact_slice *slice,
-                       struct nrg_seen seen, struct nrg_row_cells *row)
+                       struct nrg_model_seen seen, struct nrg_row_cells *row)
 {
     const struct nrg_fact_class *class_ = &f->classes[slice->class_];
     double length_s = slice->end_s - slice->begin_s;
@@ -21,7 +21,7 @@ static void call_slice(const struct nrg_facts *f, size_t first, const struct nrg
     nrg_row_add(row, first + slice->class_, seen.weight_s * (per_s - (double)slice->rate));
 }
 
-const struct nrg_block nrg_block_calls = {
+const struct nrg_model_block nrg_model_block_calls = {
     .name = "calls",
     .summary = "energy per call instead of per second",
     .columns = call_columns,

@@ -11,13 +11,13 @@ static size_t class_columns(const struct nrg_facts *f)
 }
 
 static void class_slice(const struct nrg_facts *f, size_t first, const struct nrg_fact_slice *slice,
-                        struct nrg_seen seen, struct nrg_row_cells *row)
+                        struct nrg_model_seen seen, struct nrg_row_cells *row)
 {
     (void)f;
     nrg_row_add(row, first + slice->class_, seen.weight_s * (double)slice->rate);
 }
 
-const struct nrg_block nrg_block_classes = {
+const struct nrg_model_block nrg_model_block_classes = {
     .name = "classes",
     .summary = "power of each class of spans",
     .columns = class_columns,
@@ -32,14 +32,14 @@ static size_t one_column(const struct nrg_facts *f)
 }
 
 static void common_slice(const struct nrg_facts *f, size_t first,
-                         const struct nrg_fact_slice *slice, struct nrg_seen seen,
+                         const struct nrg_fact_slice *slice, struct nrg_model_seen seen,
                          struct nrg_row_cells *row)
 {
     if (slice->class_ < f->spans)
         nrg_row_add(row, first, seen.weight_s * (double)slice->rate);
 }
 
-const struct nrg_block nrg_block_common = {
+const struct nrg_model_block nrg_model_block_common = {
     .name = "common",
     .summary = "power that all classes of spans have in common",
     .columns = one_column,

@@ -10,7 +10,7 @@ static size_t drift_columns(const struct nrg_facts *f)
 }
 
 static void drift_slice(const struct nrg_facts *f, size_t first, const struct nrg_fact_slice *slice,
-                        struct nrg_seen seen, struct nrg_row_cells *row)
+                        struct nrg_model_seen seen, struct nrg_row_cells *row)
 {
     if (slice->class_ >= f->spans)
         return;
@@ -19,7 +19,7 @@ static void drift_slice(const struct nrg_facts *f, size_t first, const struct nr
     nrg_row_add(row, first + slice->class_, seen.weight_s * (double)slice->rate * from_middle);
 }
 
-const struct nrg_block nrg_block_drift = {
+const struct nrg_model_block nrg_model_block_drift = {
     .name = "drift",
     .summary = "power of classes that rises or falls over the run",
     .columns = drift_columns,

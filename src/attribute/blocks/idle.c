@@ -16,14 +16,14 @@ static size_t one_column(const struct nrg_facts *f)
     return 1;
 }
 
-static void idle_time(const struct nrg_facts *f, size_t first, struct nrg_seen seen,
+static void idle_time(const struct nrg_facts *f, size_t first, struct nrg_model_seen seen,
                       struct nrg_row_cells *row)
 {
     (void)f;
     nrg_row_add(row, first, seen.weight_s);
 }
 
-const struct nrg_block nrg_block_idle = {
+const struct nrg_model_block nrg_model_block_idle = {
     .name = "idle",
     .summary = "power that is drawn whoever runs",
     .columns = one_column,
@@ -38,7 +38,7 @@ static size_t ramp_columns(const struct nrg_facts *f)
 }
 
 /* Of each, the mean over the run is taken off: they add nothing. */
-static void ramp_time(const struct nrg_facts *f, size_t first, struct nrg_seen seen,
+static void ramp_time(const struct nrg_facts *f, size_t first, struct nrg_model_seen seen,
                       struct nrg_row_cells *row)
 {
     double at = (seen.middle_s - f->run_begin_s) / (f->run_end_s - f->run_begin_s) * RAMPS;
@@ -49,7 +49,7 @@ static void ramp_time(const struct nrg_facts *f, size_t first, struct nrg_seen s
     }
 }
 
-const struct nrg_block nrg_block_ramps = {
+const struct nrg_model_block nrg_model_block_ramps = {
     .name = "ramps",
     .summary = "idle power that rises or falls over the run",
     .columns = ramp_columns,

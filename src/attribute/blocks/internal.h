@@ -4,11 +4,11 @@
 
 #include "attribute/blocks/block.h"
 
-extern const struct nrg_block nrg_block_classes;
-extern const struct nrg_block nrg_block_common;
-extern const struct nrg_block nrg_block_idle;
-extern const struct nrg_block nrg_block_ramps;
-extern const struct nrg_block nrg_block_calls;
-extern const struct nrg_block nrg_block_drift;
+extern const struct nrg_model_block nrg_model_block_classes;
+extern const struct nrg_model_block nrg_model_block_common;
+extern const struct nrg_model_block nrg_model_block_idle;
+extern const struct nrg_model_block nrg_model_block_ramps;
+extern const struct nrg_model_block nrg_model_block_calls;
+extern const struct nrg_model_block nrg_model_block_drift;
 
 #endif

@@ -27,7 +27,7 @@ struct walk {
 static void place_columns(struct nrg_design *d, const struct nrg_facts *f)
 {
     for (size_t b = 0; b < NRG_BLOCKS; b++)
-        d->first[b + 1] = d->first[b] + nrg_blocks[b]->columns(f);
+        d->first[b + 1] = d->first[b] + nrg_model_blocks[b]->columns(f);
     d->k = d->first[NRG_BLOCKS];
 }
 
@@ -95,13 +95,13 @@ static void see_slices(struct walk *w, const struct nrg_sight *sight, struct nrg
     const struct nrg_facts *f = w->facts;
     for (size_t i = 0; i < w->n_open; i++) {
         const struct nrg_fact_slice *s = &f->slices[w->open[i]];
-        struct nrg_seen seen = {.weight_s = nrg_sight_weight(sight, s->begin_s, s->end_s)};
+        struct nrg_model_seen seen = {.weight_s = nrg_sight_weight(sight, s->begin_s, s->end_s)};
         if (!(seen.weight_s > 0))
             continue;
         seen.middle_s = (fmax(s->begin_s, sight->begin_s) + fmin(s->end_s, sight->end_s)) / 2;
         for (size_t b = 0; b < NRG_BLOCKS; b++)
-            if (nrg_blocks[b]->slice && w->design->first[b + 1] > w->design->first[b])
-                nrg_blocks[b]->slice(f, w->design->first[b], s, seen, &w->row);
+            if (nrg_model_blocks[b]->slice && w->design->first[b + 1] > w->design->first[b])
+                nrg_model_blocks[b]->slice(f, w->design->first[b], s, seen, &w->row);
         double energy = slice_w(w, s) * seen.weight_s;
         if (s->class_ < f->spans)
             noise->calls2 += energy * energy;
@@ -111,13 +111,13 @@ static void see_slices(struct walk *w, const struct nrg_sight *sight, struct nrg
 
 static void see_time(struct walk *w, const struct nrg_sight *sight)
 {
-    struct nrg_seen seen = {.weight_s = nrg_sight_weight(sight, sight->begin_s, sight->end_s),
-                            .middle_s = (sight->begin_s + sight->end_s) / 2};
+    struct nrg_model_seen seen = {.weight_s = nrg_sight_weight(sight, sight->begin_s, sight->end_s),
+                                  .middle_s = (sight->begin_s + sight->end_s) / 2};
     if (sight->memory_s > 0)
         seen.middle_s = sight->end_s - sight->memory_s;
     for (size_t b = 0; b < NRG_BLOCKS; b++)
-        if (nrg_blocks[b]->time && w->design->first[b + 1] > w->design->first[b])
-            nrg_blocks[b]->time(w->facts, w->design->first[b], seen, &w->row);
+        if (nrg_model_blocks[b]->time && w->design->first[b + 1] > w->design->first[b])
+            nrg_model_blocks[b]->time(w->facts, w->design->first[b], seen, &w->row);
 }
 
 static int keep_row(struct walk *w, double y, double seconds, const struct nrg_row_noise *noise)

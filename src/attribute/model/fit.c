@@ -257,7 +257,7 @@ static int add_theta(struct work *w, const double *mean, size_t i)
 }
 
 /* What each block of time leaves, as the covariance sees it: scores. Rows are whitened again. */
-static int make_scores(struct nrg_fit *fit, const struct work *w)
+static int make_scores(struct nrg_model_fit *fit, const struct work *w)
 {
     size_t k = fit->k + fit->n_extra, n = w->design.n;
     struct nrg_model_sums *part = nrg_calloc(SCORES, sizeof *part);
@@ -288,7 +288,7 @@ static int make_scores(struct nrg_fit *fit, const struct work *w)
     return rc;
 }
 
-static int make_posterior(struct nrg_fit *fit, struct work *w)
+static int make_posterior(struct nrg_model_fit *fit, struct work *w)
 {
     struct nrg_model_room room;
     struct nrg_model_sums sums = {0};
@@ -313,7 +313,7 @@ static int make_posterior(struct nrg_fit *fit, struct work *w)
 }
 
 /* rms of what the columns leave, over that of the rows. */
-static int find_residual(struct nrg_fit *fit, const struct work *w)
+static int find_residual(struct nrg_model_fit *fit, const struct work *w)
 {
     const struct nrg_design *d = &w->design;
     double *y = nrg_calloc(d->n + 1, sizeof *y), left = 0, all = 0;
@@ -329,7 +329,7 @@ static int find_residual(struct nrg_fit *fit, const struct work *w)
     return 0;
 }
 
-static int finish(struct nrg_fit *fit, struct work *w)
+static int finish(struct nrg_model_fit *fit, struct work *w)
 {
     double *mean = nrg_calloc(w->design.k + 1, sizeof *mean);
     int rc = mean ? 0 : -ENOMEM;
@@ -353,10 +353,10 @@ static int finish(struct nrg_fit *fit, struct work *w)
     return rc;
 }
 
-int nrg_fit_make(struct nrg_fit *fit, const struct nrg_facts *f)
+int nrg_model_fit_make(struct nrg_model_fit *fit, const struct nrg_facts *f)
 {
     struct work w = {.facts = f, .others_w = f->mean_w};
-    *fit = (struct nrg_fit){0};
+    *fit = (struct nrg_model_fit){0};
     w.power_w = nrg_arena_array(&fit->memory, f->n_classes + 1, sizeof *w.power_w);
     if (!w.power_w)
         return -ENOMEM;
@@ -384,17 +384,17 @@ int nrg_fit_make(struct nrg_fit *fit, const struct nrg_facts *f)
         rc = finish(fit, &w);
     nrg_design_release(&w.design);
     if (rc)
-        nrg_fit_release(fit);
+        nrg_model_fit_release(fit);
     return rc;
 }
 
-void nrg_fit_release(struct nrg_fit *fit)
+void nrg_model_fit_release(struct nrg_model_fit *fit)
 {
     nrg_arena_release(&fit->memory);
-    *fit = (struct nrg_fit){0};
+    *fit = (struct nrg_model_fit){0};
 }
 
-double nrg_fit_mean(const struct nrg_fit *fit, const double *l)
+double nrg_model_fit_mean(const struct nrg_model_fit *fit, const double *l)
 {
     double sum = 0;
     for (size_t i = 0; i < fit->k; i++)
@@ -412,7 +412,7 @@ static double form(const double *packed, size_t k, const double *l)
 }
 
 /* v = l'Cl; v_d = l'CGCl is what noise makes of it; the scores say how much of that there was. */
-double nrg_fit_variance(const struct nrg_fit *fit, const double *l)
+double nrg_model_fit_variance(const struct nrg_model_fit *fit, const double *l)
 {
     size_t k = fit->k + fit->n_extra;
     double *c = nrg_calloc(2 * k + 1, sizeof *c), seen = 0;

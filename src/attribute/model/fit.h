@@ -10,7 +10,7 @@
 
 #include "attribute/model/scales.h"
 
-struct nrg_fit {
+struct nrg_model_fit {
     struct nrg_sensor sensor;
     struct nrg_scales scales;
     double log_z;
@@ -26,11 +26,11 @@ struct nrg_fit {
     struct nrg_arena memory;
 };
 
-int nrg_fit_make(struct nrg_fit *fit, const struct nrg_facts *facts);
-void nrg_fit_release(struct nrg_fit *fit);
+int nrg_model_fit_make(struct nrg_model_fit *fit, const struct nrg_facts *facts);
+void nrg_model_fit_release(struct nrg_model_fit *fit);
 
 /* Of a sum of columns, l: its mean, and its variance with what blocks of time say of it. */
-double nrg_fit_mean(const struct nrg_fit *fit, const double *l);
-double nrg_fit_variance(const struct nrg_fit *fit, const double *l);
+double nrg_model_fit_mean(const struct nrg_model_fit *fit, const double *l);
+double nrg_model_fit_variance(const struct nrg_model_fit *fit, const double *l);
 
 #endif

@@ -14,8 +14,8 @@
 #define STRUCTURAL 0.0025
 
 /* Power of a class, as a sum of columns. */
-static void power_of(const struct nrg_fit *fit, const struct nrg_facts *f, size_t c, double *l,
-                     double value)
+static void power_of(const struct nrg_model_fit *fit, const struct nrg_facts *f, size_t c,
+                     double *l, double value)
 {
     l[fit->first[NRG_BLOCK_CLASSES] + c] = value;
     if (c < f->spans)
@@ -23,7 +23,8 @@ static void power_of(const struct nrg_fit *fit, const struct nrg_facts *f, size_
 }
 
 /* Covariance of two sums of at most two columns each. */
-static double covariance(const struct nrg_fit *fit, const struct nrg_facts *f, size_t a, size_t b)
+static double covariance(const struct nrg_model_fit *fit, const struct nrg_facts *f, size_t a,
+                         size_t b)
 {
     size_t common = fit->first[NRG_BLOCK_COMMON];
     double sum = fit->covariance[nrg_packed(a, b)];
@@ -45,12 +46,12 @@ static int make_room(const struct nrg_facts *f, bool idle, struct nrg_regress_re
     return r->classes && r->covariance && (!idle || r->idle_covariance) ? 0 : -ENOMEM;
 }
 
-static void set_class(const struct nrg_fit *fit, const struct nrg_facts *f, size_t c, double *l,
-                      double confidence, struct nrg_regress_result *r)
+static void set_class(const struct nrg_model_fit *fit, const struct nrg_facts *f, size_t c,
+                      double *l, double confidence, struct nrg_regress_result *r)
 {
     struct nrg_regress_class *class_ = &r->classes[c];
     power_of(fit, f, c, l, 1);
-    double power_w = nrg_fit_mean(fit, l), variance = nrg_fit_variance(fit, l);
+    double power_w = nrg_model_fit_mean(fit, l), variance = nrg_model_fit_variance(fit, l);
     power_of(fit, f, c, l, 0);
     class_->time_s = f->classes[c].work_s;
     class_->group = c;
@@ -66,7 +67,7 @@ static void set_class(const struct nrg_fit *fit, const struct nrg_facts *f, size
     r->covariance[c * f->n_classes + c] = variance;
 }
 
-static void set_covariance(const struct nrg_fit *fit, const struct nrg_facts *f,
+static void set_covariance(const struct nrg_model_fit *fit, const struct nrg_facts *f,
                            struct nrg_regress_result *r)
 {
     size_t n = f->n_classes;
@@ -81,7 +82,7 @@ static void set_covariance(const struct nrg_fit *fit, const struct nrg_facts *f,
     }
 }
 
-static void set_idle(const struct nrg_fit *fit, const struct nrg_facts *f,
+static void set_idle(const struct nrg_model_fit *fit, const struct nrg_facts *f,
                      struct nrg_regress_result *r)
 {
     size_t p = fit->first[NRG_BLOCK_IDLE];
@@ -101,8 +102,8 @@ static void set_idle(const struct nrg_fit *fit, const struct nrg_facts *f,
         r->idle_covariance[c] = fit->covariance[nrg_packed(p, c)];
 }
 
-int nrg_fit_result(const struct nrg_fit *fit, const struct nrg_facts *f, double confidence,
-                   struct nrg_regress_result *r)
+int nrg_model_fit_result(const struct nrg_model_fit *fit, const struct nrg_facts *f,
+                         double confidence, struct nrg_regress_result *r)
 {
     double *l = nrg_calloc(fit->k + 1, sizeof *l);
     *r = (struct nrg_regress_result){.t = nrg_normal_half(confidence), .left_over = STRUCTURAL};

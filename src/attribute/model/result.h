@@ -5,7 +5,7 @@
 #include "attribute/model/fit.h"
 
 /* confidence: of the intervals. The result is the caller's. 0 or -ENOMEM. */
-int nrg_fit_result(const struct nrg_fit *fit, const struct nrg_facts *facts, double confidence,
-                   struct nrg_regress_result *result);
+int nrg_model_fit_result(const struct nrg_model_fit *fit, const struct nrg_facts *facts,
+                         double confidence, struct nrg_regress_result *result);
 
 #endif

@@ -20,7 +20,7 @@ void nrg_scales_start(struct nrg_scales *s, const struct nrg_facts *f)
                                        [NRG_NOISE_WHITE] = 1e-7,
                                        [NRG_NOISE_CALLS] = 1e-8}};
     for (size_t b = 0; b < NRG_BLOCKS; b++)
-        s->block[b] = nrg_blocks[b]->wide ? NRG_SCALE_WIDE : nrg_blocks[b]->start;
+        s->block[b] = nrg_model_blocks[b]->wide ? NRG_SCALE_WIDE : nrg_model_blocks[b]->start;
     for (size_t i = 0; i < NRG_NOISES; i++)
         s->noise_floor[i] = NOISE_FLOOR;
     double age = AGE_FLOOR_S / fmax(f->update_s, 1e-4);
@@ -109,7 +109,7 @@ int nrg_scales_evidence(const struct nrg_scales *scales, const struct nrg_facts 
 static double *scale_of(struct nrg_scales *s, size_t i)
 {
     if (i < NRG_BLOCKS)
-        return nrg_blocks[i]->wide ? NULL : &s->block[i];
+        return nrg_model_blocks[i]->wide ? NULL : &s->block[i];
     return &s->noise[i - NRG_BLOCKS];
 }
 

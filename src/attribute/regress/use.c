@@ -451,7 +451,7 @@ static int model_classes(struct nrg_engine *e, struct nrg_part *part,
     struct nrg_arena memory = {0};
     struct nrg_regress_options options;
     struct nrg_facts facts = {0};
-    struct nrg_fit fit = {0};
+    struct nrg_model_fit fit = {0};
     int rc = make_options(e, part, NULL, &memory, &options);
     size_t n = 0;
     const struct nrg_span_ns *baselines = rc ? NULL : find_baselines(e, part, &memory, &n);
@@ -463,17 +463,17 @@ static int model_classes(struct nrg_engine *e, struct nrg_part *part,
         rc = nrg_slicer_hand_over(slicer, e, part, NULL, give_facts, &facts);
     if (!rc) {
         nrg_facts_finish(&facts);
-        rc = nrg_fit_make(&fit, &facts);
+        rc = nrg_model_fit_make(&fit, &facts);
     }
     if (!rc)
-        rc = nrg_fit_result(&fit, &facts, options.confidence, result);
+        rc = nrg_model_fit_result(&fit, &facts, options.confidence, result);
     if (!rc && n && part->idle_known) { /* it is told as a correction of the baselines' */
         result->idle_off_w = result->idle_w - part->out->idle_w;
         result->beside_w = result->beside_idle_w = result->idle_off_w;
         result->beside_half_w = result->t * sqrt(result->idle_variance);
         result->idle_fitted = false;
     }
-    nrg_fit_release(&fit);
+    nrg_model_fit_release(&fit);
     nrg_facts_release(&facts);
     nrg_arena_release(&memory);
     return rc;
