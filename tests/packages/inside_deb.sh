@@ -73,8 +73,23 @@ bash -c 'source /usr/share/bash-completion/bash_completion; _completion_loader n
 zsh -f -c 'autoload -Uz compinit; compinit -u -D; [[ $_comps[nrg] = _nrg ]]' || fail "zsh knows the completion"
 echo "ok - completion of bash, fish and zsh"
 
+# A counter as the kernel makes it, given to nrgd's group by the rule's own commands: no udev runs here.
+counter=/sys/class/powercap/intel-rapl:0/energy_uj
+state() {
+    stat -c '%U %G %a' "$counter"
+}
+mount -t tmpfs tmpfs /sys/class
+mkdir -p "${counter%/*}"
+echo 1 >"$counter"
+chmod 400 "$counter"
+grep -h powercap "$(dpkg -L nrgd | grep /70-nrgd.rules)" | grep -o 'RUN+="[^"]*' | sed "s,RUN+=\",,; s,/sys%p/energy_uj,$counter," | sh -e
+[ "$(state)" = "root nrgd 440" ] || fail "what the rule does: $(state)"
+quiet apt-get install -y --reinstall /given/new/nrgd_*.deb
+[ "$(state)" = "root nrgd 440" ] || fail "the counter after nrgd was installed once more: $(state)"
+
 quiet apt-get purge -y '?narrow(?installed, ?source-package(^nrg$))'
 files >/root/after
 diff /root/before /root/after || fail "left behind, or missing, after the purge"
 [ -z "$(dpkg -l | grep -w nrg | grep -v '^un' || :)" ] || fail "dpkg still knows it"
-echo "ok - purged, nothing left"
+[ "$(state)" = "root root 400" ] || fail "the counter after the purge: $(state)"
+echo "ok - purged, nothing left, the counter is root's alone"
