@@ -42,6 +42,17 @@ as_tester 'nrg report old.nrg' >/dev/null || fail "a recording of the older vers
 as_tester 'nrg run -o x.nrg -- python3 -c "print(sum(i * i for i in range(3_000_000)))"' >/tmp/out 2>&1 || { cat /tmp/out; fail "nrg run"; }
 grep -q '^8999995500000500000' /tmp/out && grep -q 'total ' /tmp/out || { cat /tmp/out; fail "what nrg run shows"; }
 echo "ok - nrg run"
+python3 - <<'END' || fail "the bill of materials"
+import glob, json, subprocess
+told = [line.split() for line in subprocess.check_output(["nrg", "--version", "-v"], text=True).splitlines()[1:]]
+for package in ("nrg", "libnrg0", "python3-nrg", "nrgd"):
+    path, = glob.glob(f"/usr/share/doc/{package}/{package}_*.cdx.json")
+    parts = {part["name"]: part["version"] for part in json.load(open(path))["components"]}
+    assert parts, path
+    if package == "nrg":
+        assert {name: parts[name] for name, *_ in told} == {name: version for name, version, *_ in told}, (parts, told)
+END
+echo "ok - bills of materials"
 as_tester 'nrg run --quiet --torch -o t.nrg -- python3 -c "import os; print(os.environ[\"PYTHONPATH\"])"' >/tmp/out
 [ "$(cat /tmp/out)" = /usr/lib/python3/dist-packages/nrg/inject ] || { cat /tmp/out; fail "what --torch injects"; }
 as_tester 'python3 - <<END
