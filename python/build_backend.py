@@ -26,8 +26,10 @@ import time
 import zipfile
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(SOURCE, "tools"))
+import sbom  # noqa: E402
 # What is linked into the wheel, and the Debian package whose licence says so.
-INSIDE = {"sqlite3": "libsqlite3-dev", "zstd": "libzstd-dev", "jansson": "libjansson-dev", "zlib": "zlib1g-dev"}
+INSIDE = {"sqlite3" if name == "sqlite" else name: library[2] for name, library in sbom.LIBRARIES.items()}
 NEEDS = "(Debian packages: gcc meson ninja-build pkg-config %s python3-dev)" % " ".join(INSIDE.values())
 # What every glibc system has. Anything else makes a wheel for this machine's like only.
 EVERYWHERE = re.compile(r"^(lib(c|m|dl|pthread|rt)\.so\.\d|ld-linux.*)$")
@@ -140,6 +142,13 @@ def _licences(inside):
     return found
 
 
+def _bill(files, inside):
+    """The bill of materials. The compiler puts in its own runtime, and zig's, which tools/wheel names: NAME=VERSION=LICENCE."""
+    archive = sbom.said("gcc", "-print-libgcc-file-name")
+    parts = [tuple(part.split("=")) for part in os.environ.get("NRG_WHEEL_PARTS", "").split()]
+    return sbom.of_wheel(_version(), files, inside, archive, parts)
+
+
 def _epoch(otherwise):
     return int(os.environ.get("SOURCE_DATE_EPOCH") or otherwise)
 
@@ -173,7 +182,8 @@ class _Wheel:
 def _zip_wheel(build, wheel_directory):
     info = "nrg-%s.dist-info" % _version()
     files = list(_package_files(build))
-    platform, inside = _platform([path for name, path in files if not name.endswith(".py")])
+    programs = [path for name, path in files if not name.endswith(".py")]
+    platform, inside = _platform(programs)
     tag = "cp38-abi3-" + platform
     licences = _licences(inside)
     name = "nrg-%s-%s.whl" % (_version(), tag)
@@ -187,6 +197,7 @@ def _zip_wheel(build, wheel_directory):
     wheel.add(info + "/entry_points.txt", b"[console_scripts]\nnrg = nrg.__main__:main\n\n[pytest11]\nnrg = nrg.pytest_plugin\n")
     for licence_name, text in sorted(licences.items()):
         wheel.add(info + "/licenses/" + licence_name, text)
+    wheel.add(info + "/sboms/nrg.cdx.json", _bill(programs, inside))
     wheel.close()
     return name
 

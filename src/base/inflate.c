@@ -19,6 +19,7 @@ static const struct inside {
     {"deflateInit2_", (any_function)deflateInit2_},
     {"deflate", (any_function)deflate},
     {"deflateEnd", (any_function)deflateEnd},
+    {"zlibVersion", (any_function)zlibVersion},
 };
 
 void *nrg_inflate_load(void)

@@ -167,7 +167,8 @@ static void help_all(void)
         printf("  %-10s %s\n", nrg_commands[i]->name, nrg_commands[i]->summary);
     printf("\nStart with:  nrg sensors\n"
            "             nrg run -- python3 train.py\n"
-           "Help on one: nrg COMMAND --help\n");
+           "Help on one: nrg COMMAND --help\n"
+           "Versions:    nrg --version, with -v those of the libraries that it works with\n");
 }
 
 /* Escapes for roff: a leading dot or quote, backslashes and hyphens. */
@@ -236,6 +237,10 @@ static void man_all(void)
         roff_text(nrg_commands[i]->summary);
         putchar('\n');
     }
+    printf(".SH OPTIONS\n.TP\n\\fB\\-\\-version\\fR [\\fB\\-v\\fR, \\fB\\-\\-verbose\\fR]\n"
+           "The version; verbose: also those of the libraries that nrg works with, whether they "
+           "are bundled "
+           "or dynamic, and where they come from.\n");
 }
 
 const struct nrg_command *nrg_find_command(const char *name)

@@ -33,6 +33,8 @@ const char *nrg_settings_folder(char *buf, size_t size);
 /* The command of that name; NULL after saying on stderr that there is none. */
 const struct nrg_command *nrg_find_command(const char *name);
 void nrg_help_command(const struct nrg_command *command);
+/* What stands behind `nrg --version`. Returns an exit code, as the next. */
+int nrg_print_version(int argc, char **argv);
 /* Hidden `nrg help --man NAME`, `nrg help --completion [SHELL]`. */
 int nrg_help_generate(int argc, char **argv);
 /* Prints the script for bash, zsh or fish. Returns an exit code. */

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <nrg/nrg.h>
-
 #include "base/json/memory.h"
 #include "base/mem.h"
 #include "cli/internal.h"
@@ -81,10 +79,8 @@ static int dispatch(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "help";
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
         return nrg_output_finish(nrg_help_generate(argc - 1, argv + 1));
-    if (!strcmp(name, "--version") || !strcmp(name, "version")) {
-        puts("nrg " NRG_VERSION);
-        return nrg_output_finish(0);
-    }
+    if (!strcmp(name, "--version") || !strcmp(name, "version"))
+        return nrg_output_finish(nrg_print_version(argc - 2, argv + 2));
     struct nrg_settings settings = {0};
     struct nrg_cli cli = {
         .settings = &settings,

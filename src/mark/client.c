@@ -87,15 +87,21 @@ static struct {
 static INITIAL_EXEC __thread struct thread_spans *mine;
 static INITIAL_EXEC __thread bool mine_ended; /* the thread is past its own clean-up */
 
+/* Apart, as is add_name: what has a structure on the stack pays for a canary. */
+static __attribute__((noinline)) uint64_t read_monotonic_clock(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 static inline uint64_t read_clock(const struct thread_spans *t)
 {
 #if defined(__x86_64__)
     if (LIKELY(t->clock == NRG_RING_TSC))
         return __rdtsc();
 #endif
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    return read_monotonic_clock();
 }
 
 static inline bool has_room(struct thread_spans *t, uint64_t records)
@@ -389,6 +395,15 @@ static inline bool is_cached(const struct cached_name *c, const char *text, cons
            (c->name.cut || !text[c->name.bytes]);
 }
 
+static NEVER_INLINED uint32_t add_name(struct cached_name *c, const char *text, const char *kind)
+{
+    struct nrg_known_name known;
+    uint32_t number = intern_name(text, kind, NULL, &known);
+    if (number)
+        *c = (struct cached_name){text, kind, known};
+    return number;
+}
+
 /* `kind` is a literal of this file, so addresses can be compared. */
 static inline uint32_t number_of(struct thread_spans *t, const char *text, const char *kind)
 {
@@ -397,11 +412,7 @@ static inline uint32_t number_of(struct thread_spans *t, const char *text, const
     struct cached_name *c = &t->cache[((uintptr_t)text ^ (uintptr_t)text >> 6) % CACHED];
     if (LIKELY(is_cached(c, text, kind)))
         return c->name.number;
-    struct nrg_known_name known;
-    uint32_t number = intern_name(text, kind, NULL, &known);
-    if (number)
-        *c = (struct cached_name){text, kind, known};
-    return number;
+    return add_name(c, text, kind);
 }
 
 static const char span_kind[] = "span", mark_kind[] = "mark", count_kind[] = "counter";

@@ -5,6 +5,7 @@ serves all tests; it is not optimized. tests/packages/check_wheel.py looks at th
 import base64
 import glob
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import tempfile
 import unittest
 import zipfile
 
+import bill
 import house
 
 sys.path.insert(0, house.path("python"))
@@ -136,6 +138,22 @@ class Pip(unittest.TestCase):
             metadata = wheel.read(f"nrg-{build_backend._version()}.dist-info/METADATA").decode()
         self.assertEqual(licences, {"LICENSE", "sqlite3.txt", "zstd.txt", "jansson.txt", "zlib.txt"})
         self.assertEqual(licences, set(re.findall(r"^License-File: (.*)", metadata, re.M)))
+
+    def test_it_is_hardened(self):
+        """All but what wants optimization; tests/packages/check_wheel.py has the wheel that is given away."""
+        self.run_ok(house.PYTHON, house.path("tools", "hardening"), "--without", "fortify", self.wheel)
+
+    def test_the_bill_of_materials(self):
+        with zipfile.ZipFile(self.wheel) as wheel:
+            made = json.loads(wheel.read(f"nrg-{build_backend._version()}.dist-info/sboms/nrg.cdx.json"))
+        parts = bill.check(self, made)
+        told = [line.split(None, 3) for line in self.run_ok(os.path.join(self.bin, "nrg"), "--version", "-v").splitlines()[1:]]
+        self.assertEqual({name: parts[name]["version"] for name, *_ in told}, {name: version for name, version, *_ in told})
+        for name, _, how, place in told:
+            self.assertEqual(bill.linkage(parts[name]).split(",")[0], how.rstrip(","))
+            if STATIC:
+                self.assertEqual(how, "bundled,")
+                self.assertIn({"name": "nrg:package", "value": place}, parts[name]["properties"], "with the distribution's patches")
 
     def test_a_source_archive_of_a_source_archive_is_the_same(self):
         with tarfile.open(self.sdist) as archive:

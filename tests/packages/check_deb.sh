@@ -10,6 +10,8 @@ mkdir "$given/old" "$given/new"
 
 lintian --fail-on error,warning,info --display-info "$dist"/nrg_*.changes
 echo "ok - lintian"
+"$here/../../tools/hardening" "$dist"/*.deb
+echo "ok - hardened"
 
 # The same packages, with a version that comes before theirs.
 for deb in "$dist"/*.deb; do

@@ -4,12 +4,14 @@ with its name; it is small; a user of a fresh Debian without compiler installs a
 Minutes. What can't be had here (PyPI, root, a PyTorch) is skipped with the reason.
 """
 import glob
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = os.path.join(SOURCE, "tests", "packages")
@@ -71,6 +73,23 @@ class Wheel(unittest.TestCase):
 
     def test_it_is_small(self):
         self.assertLess(os.path.getsize(self.wheels[0]), MOST_BYTES)
+
+    def test_it_is_hardened(self):
+        print("# " + self.ok(os.path.join(SOURCE, "tools", "hardening"), self.wheels[0]).strip().replace("\n", "\n# "))
+
+    def test_the_bill_says_what_the_program_says(self):
+        """With the patch level of the distribution that the archives came from."""
+        with zipfile.ZipFile(self.wheels[0]) as wheel:
+            folder = os.path.join(self.folder, "program")
+            program = wheel.extract("nrg/bin/nrg", folder)
+            name = next(name for name in wheel.namelist() if name.endswith(".dist-info/sboms/nrg.cdx.json"))
+            parts = {part["name"]: part for part in json.loads(wheel.read(name))["components"]}
+        os.chmod(program, 0o755)
+        for line in self.ok(program, "--version", "-v").splitlines()[1:]:
+            library, version, how, package = line.split(None, 3)
+            self.assertEqual((how, parts[library]["version"]), ("bundled,", version))
+            self.assertEqual({entry["name"]: entry["value"] for entry in parts[library]["properties"]},
+                             {"nrg:linkage": "bundled", "nrg:package": package})
 
     def test_auditwheel_agrees(self):
         venv = os.path.join(self.venvs, "audit")

@@ -42,6 +42,17 @@ as_tester 'nrg report old.nrg' >/dev/null || fail "a recording of the older vers
 as_tester 'nrg run -o x.nrg -- python3 -c "print(sum(i * i for i in range(3_000_000)))"' >/tmp/out 2>&1 || { cat /tmp/out; fail "nrg run"; }
 grep -q '^8999995500000500000' /tmp/out && grep -q 'total ' /tmp/out || { cat /tmp/out; fail "what nrg run shows"; }
 echo "ok - nrg run"
+python3 - <<'END' || fail "the bill of materials"
+import glob, json, subprocess
+told = [line.split() for line in subprocess.check_output(["nrg", "--version", "-v"], text=True).splitlines()[1:]]
+for package in ("nrg", "libnrg0", "python3-nrg", "nrgd"):
+    path, = glob.glob(f"/usr/share/doc/{package}/{package}_*.cdx.json")
+    parts = {part["name"]: part["version"] for part in json.load(open(path))["components"]}
+    assert parts, path
+    if package == "nrg":
+        assert {name: parts[name] for name, *_ in told} == {name: version for name, version, *_ in told}, (parts, told)
+END
+echo "ok - bills of materials"
 as_tester 'nrg run --quiet --torch -o t.nrg -- python3 -c "import os; print(os.environ[\"PYTHONPATH\"])"' >/tmp/out
 [ "$(cat /tmp/out)" = /usr/lib/python3/dist-packages/nrg/inject ] || { cat /tmp/out; fail "what --torch injects"; }
 as_tester 'python3 - <<END
@@ -73,8 +84,23 @@ bash -c 'source /usr/share/bash-completion/bash_completion; _completion_loader n
 zsh -f -c 'autoload -Uz compinit; compinit -u -D; [[ $_comps[nrg] = _nrg ]]' || fail "zsh knows the completion"
 echo "ok - completion of bash, fish and zsh"
 
+# A counter as the kernel makes it, given to nrgd's group by the rule's own commands: no udev runs here.
+counter=/sys/class/powercap/intel-rapl:0/energy_uj
+state() {
+    stat -c '%U %G %a' "$counter"
+}
+mount -t tmpfs tmpfs /sys/class
+mkdir -p "${counter%/*}"
+echo 1 >"$counter"
+chmod 400 "$counter"
+grep -h powercap "$(dpkg -L nrgd | grep /70-nrgd.rules)" | grep -o 'RUN+="[^"]*' | sed "s,RUN+=\",,; s,/sys%p/energy_uj,$counter," | sh -e
+[ "$(state)" = "root nrgd 440" ] || fail "what the rule does: $(state)"
+quiet apt-get install -y --reinstall /given/new/nrgd_*.deb
+[ "$(state)" = "root nrgd 440" ] || fail "the counter after nrgd was installed once more: $(state)"
+
 quiet apt-get purge -y '?narrow(?installed, ?source-package(^nrg$))'
 files >/root/after
 diff /root/before /root/after || fail "left behind, or missing, after the purge"
 [ -z "$(dpkg -l | grep -w nrg | grep -v '^un' || :)" ] || fail "dpkg still knows it"
-echo "ok - purged, nothing left"
+[ "$(state)" = "root root 400" ] || fail "the counter after the purge: $(state)"
+echo "ok - purged, nothing left, the counter is root's alone"
