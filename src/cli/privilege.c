@@ -4,6 +4,8 @@
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,4 +21,14 @@ bool nrg_privilege_drop(void)
         sets[i].permitted = sets[i].effective = 0;
     }
     return any && !syscall(SYS_capset, &head, sets);
+}
+
+void nrg_privilege_hide_memory(void)
+{
+    struct rlimit cores;
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    if (!getrlimit(RLIMIT_CORE, &cores)) {
+        cores.rlim_cur = 0;
+        setrlimit(RLIMIT_CORE, &cores);
+    }
 }

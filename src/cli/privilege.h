@@ -17,4 +17,11 @@
  */
 bool nrg_privilege_drop(void);
 
+/*
+ * For a process that holds what others entrusted to it: from now on its memory goes into no core
+ * dump, and no other process of the user reads it (not dumpable, RLIMIT_CORE 0). Programs that were
+ * started before, of meters, keep their limit.
+ */
+void nrg_privilege_hide_memory(void);
+
 #endif

@@ -11,6 +11,7 @@ What it does is in the request's JSON: "model", "stream", "test" (a dict: tokens
 status, raw, stamp, by_close, ...). Nothing of it comes from nrg.
 """
 import argparse
+import contextlib
 import http.server
 import json
 import os
@@ -283,6 +284,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             size -= len(block)
         self.wfile.write(b'","usage":{"prompt_tokens":3,"completion_tokens":4}}')
         self.close_connection = True
+        if isinstance(self.connection, ssl.SSLSocket):
+            with contextlib.suppress(OSError):
+                self.connection.unwrap()  # else it ends as one that was cut
 
 
 class Server(http.server.ThreadingHTTPServer):

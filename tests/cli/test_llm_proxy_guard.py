@@ -91,6 +91,60 @@ class Addresses(ProxyCase):
         self.assertLess(second_s, first_s / 2)  # which address answers is remembered
 
 
+class Memory(ServedCase):
+    """Prompts and keys are in the proxy's memory: no core dump has them, and no other process of the user reads them."""
+
+    def has_dumped(self, pid):
+        """Whether it left a core dump when it died."""
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT).si_code == os.CLD_DUMPED
+
+    def large(self):
+        os.chdir(self.path(""))
+        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+
+    def test_a_crash_leaves_no_core_dump(self):
+        other = subprocess.Popen(["sleep", "60"], preexec_fn=self.large)
+        os.kill(other.pid, signal.SIGABRT)
+        dumps = self.has_dumped(other.pid)
+        other.wait()
+        with self.proxy(before=self.large, expect=-signal.SIGABRT) as process:
+            self.ask(post("/v1/chat/completions", {"model": "m", "messages": ["a prompt"]}, ["Connection: close"]))
+            with open(f"/proc/{process.pid}/limits", encoding="ascii") as f:
+                self.assertRegex(f.read(), r"Max core file size +0 ")
+            process.send_signal(signal.SIGABRT)
+            self.assertFalse(self.has_dumped(process.pid))
+        if not dumps:
+            self.skipTest("nothing dumps core here")
+
+    def test_the_user_cannot_read_it(self):
+        def as_user():
+            if not os.geteuid():
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+        os.chmod(self.path(""), 0o777)
+        with self.proxy(before=as_user) as process:
+            owner = os.stat(f"/proc/{process.pid}/mem").st_uid
+            self.assertEqual(owner, 0)  # else the user's own
+            self.assertIn(b"200 OK", self.ask(post("/v1/chat/completions", {"model": "m"}, ["Connection: close"])))
+
+    def test_programs_that_it_starts_keep_their_limit(self):
+        said = self.path("limit")
+        script = self.write("meter.sh", f"(ulimit -S -c; stat -c %u /proc/$$/mem) > {said}\nwhile echo 5; do sleep 0.05; done\n")
+
+        def some():
+            resource.setrlimit(resource.RLIMIT_CORE, (1 << 20, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+        env = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":disable_coredump=0"}  # else the sanitizer's limit is 0
+        with self.proxy("--sensor", f"exec:sh {script}?columns=power", before=some, env=env):
+            pass
+        with open(said, encoding="ascii") as f:
+            limit, owner = f.read().split()
+        self.assertEqual(int(owner), os.geteuid())
+        expected = subprocess.run(["sh", "-c", "ulimit -S -c"], capture_output=True, text=True, preexec_fn=some, check=True).stdout.strip()
+        self.assertEqual(limit, expected)
+
+
 def cpu_seconds(pid):
     with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
         return 1e-9 * int(f.read().split()[0])

@@ -66,9 +66,10 @@ static inline void write_file(const char *path, const uint8_t *bytes, size_t len
 
 static inline void leave_recording(void)
 {
-    static const char *const names[] = {"run.nrg", "run.nrg-wal", "run.nrg-journal", "run.nrg-shm",
-                                        "out.nrg", "other.nrg",   "out.html",        "layers.json",
-                                        "model",   "params"};
+    static const char *const names[] = {"run.nrg",     "run.nrg-wal", "run.nrg-journal",
+                                        "run.nrg-shm", "out.nrg",     "other.nrg",
+                                        "out.html",    "layers.json", "model",
+                                        "params",      "config.json", "model.safetensors"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unlink(names[i]);
 }

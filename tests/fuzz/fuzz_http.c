@@ -16,7 +16,7 @@ static size_t end_of_body(const struct nrg_http_head *head, const char *at, size
     nrg_http_body_init(&body, head->framing, head->length);
     while (i < n && !body.done) {
         size_t left = n - i < step ? n - i : step;
-        ssize_t taken = nrg_http_body_take(&body, at + i, left, NULL, NULL);
+        ssize_t taken = nrg_http_body_take(&body, at + i, left, NULL, NULL, NULL);
         if (taken < 0)
             return SIZE_MAX;
         if ((size_t)taken > left || (!taken && !body.at_end))

@@ -273,6 +273,7 @@ int nrg_llm_cmd_proxy(struct nrg_cli *cli, struct nrg_llm_values *values)
     int code = open_proxy(&r);
     bool begun = false;
     if (!code && !(code = open_recorder(&r))) {
+        nrg_privilege_hide_memory(); /* no prompt and no key is in it yet */
         nrg_launch_survive_pipes();
         nrg_stop_catch();
         code = follow_server(&r);

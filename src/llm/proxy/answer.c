@@ -57,6 +57,21 @@ static void begin_filter(struct nrg_connection *c, enum nrg_scan_form form, int 
         *c->filter = (struct nrg_usage_filter){.n = 0};
 }
 
+/* One that must have none (to HEAD, 204, 304): were it sent all the same, it would be taken for the
+ * next answer. */
+static bool announces_body(const struct nrg_http_head *head)
+{
+    return head->framing == NRG_BODY_CHUNKED || head->length;
+}
+
+/* Fields that would have the client wait for a body, or that it does not know. */
+static bool is_unframed(const struct nrg_connection *c, const struct nrg_http_head *head)
+{
+    bool chunked = head->framing == NRG_BODY_CHUNKED;
+    return c->unchunk || head->status < 200 || head->status == 204 ||
+           (chunked && (c->client_1_0 || c->answer_body.framing == NRG_BODY_NONE));
+}
+
 static void begin_answer(struct nrg_connection *c, const struct nrg_http_head *head)
 {
     enum nrg_http_framing framing = nrg_http_answer_framing(head, c->to_head);
@@ -70,7 +85,8 @@ static void begin_answer(struct nrg_connection *c, const struct nrg_http_head *h
         (c->client_1_0 && framing == NRG_BODY_CHUNKED) || (c->filter && framing == NRG_BODY_LENGTH);
     c->close_client |=
         framing == NRG_BODY_CLOSE || c->asking != NRG_ASK_DONE || c->proxy->stopping || c->unchunk;
-    c->close_server = head->last || framing == NRG_BODY_CLOSE || c->asking != NRG_ASK_DONE;
+    c->close_server = head->last || framing == NRG_BODY_CLOSE || c->asking != NRG_ASK_DONE ||
+                      (framing == NRG_BODY_NONE && announces_body(head));
     c->trailer = c->wants_joules && c->counted && c->request.streamed && !c->unchunk &&
                  framing == NRG_BODY_CHUNKED;
     c->answering = NRG_ANSWER_BODY;
@@ -82,16 +98,16 @@ static bool pass_head(struct nrg_connection *c, const struct nrg_http_head *head
     struct nrg_proxy_buffer *to = &c->to_client;
     size_t room = nrg_buffer_room(to);
     struct nrg_http_out out = {to->at + to->to, room, 0};
-    struct nrg_http_extra extra = {0};
+    struct nrg_http_extra extra = {.unframed = is_unframed(c, head)};
     if (final)
         extra = (struct nrg_http_extra){
             .close = c->close_client,
-            .unframed = c->unchunk,
+            .unframed = extra.unframed,
             .trailer = c->trailer,
             .joules = c->request.streamed ? NULL : joules_text(c, joules, sizeof joules)};
     nrg_http_write_answer(&out, head, &extra);
     if (out.n > out.size) {
-        nrg_request_fail(c, "the head of the server's answer is too long");
+        nrg_request_fail(c, 502, "the head of the server's answer is too long");
         return false;
     }
     to->to += out.n;
@@ -108,13 +124,14 @@ static bool take_head(struct nrg_connection *c)
     if (!rc)
         return false;
     if (rc < 0 || head.status == 101) {
-        nrg_request_fail(c, rc < 0 ? head.why : "the server switches to another protocol");
+        nrg_request_fail(c, 502, rc < 0 ? head.why : "the server switches to another protocol");
         return true;
     }
     bool final = head.status >= 200;
     if (final)
         begin_answer(c, &head);
-    if (pass_head(c, &head, final))
+    bool known = final || !c->client_1_0; /* HTTP/1.0 has no answers of 1xx */
+    if (!known || pass_head(c, &head, final))
         nrg_buffer_take(in, head.size);
     return true;
 }
@@ -244,22 +261,22 @@ static bool take_body(struct nrg_connection *c)
     struct nrg_proxy_buffer *in = &c->from_server, *out = &c->to_client;
     uint64_t before = c->answer_scan.seen.texts;
     size_t room = nrg_buffer_room(out), n = nrg_buffer_used(in);
-    size_t kept = 64 + (c->filter ? c->filter->n + (size_t)2 * CHUNK_ROOM : 0);
+    size_t kept = 64 + NRG_HTTP_BODY_MORE + (c->filter ? c->filter->n + (size_t)2 * CHUNK_ROOM : 0);
     room = room > kept ? room - kept : 0; /* the trailer's, and what waits for its end */
     n = n < room ? n : room;
     if (!n)
         return false;
     size_t from = open_chunk(c);
-    ssize_t taken = nrg_http_body_take(&c->answer_body, in->at + in->from, n, on_answered, c);
+    bool changed = c->unchunk || c->filter; /* on_answered writes what goes on */
+    struct nrg_http_out passed = {out->at + out->to, NRG_PROXY_BUFFER - out->to, 0};
+    ssize_t taken = nrg_http_body_take(&c->answer_body, in->at + in->from, n,
+                                       changed ? NULL : &passed, on_answered, c);
     close_chunk(c, from);
     if (taken < 0) {
-        nrg_answer_closed(c, "a chunk that is none");
+        nrg_answer_closed(c, "a chunk or trailer that is none");
         return true;
     }
-    if (!c->unchunk && !c->filter) {
-        memcpy(out->at + out->to, in->at + in->from, (size_t)taken);
-        out->to += (size_t)taken;
-    }
+    out->to += passed.n;
     nrg_buffer_take(in, (size_t)taken);
     notice_texts(c, before);
     if (c->answer_body.at_end) {
@@ -291,10 +308,15 @@ bool nrg_answer_advance(struct nrg_connection *c)
     return moved;
 }
 
+bool nrg_answer_ends_by_close(const struct nrg_connection *c)
+{
+    return c->unchunk || c->answer_body.framing == NRG_BODY_CLOSE;
+}
+
 void nrg_answer_closed(struct nrg_connection *c, const char *why)
 {
     if (c->answering == NRG_ANSWER_HEAD) {
-        nrg_request_fail(c, why);
+        nrg_request_fail(c, 502, why);
         return;
     }
     nrg_connection_drop_server(c);
@@ -305,6 +327,7 @@ void nrg_answer_closed(struct nrg_connection *c, const char *why)
         nrg_http_body_ended(&c->answer_body) && !nrg_buffer_used(&c->from_server) && *why == 0;
     c->answering = NRG_ANSWER_DONE;
     c->close_client = true; /* a body that ends too early says that something is missing */
+    c->cuts = !whole && nrg_answer_ends_by_close(c);
     c->proxy->figures.failed += !whole;
     nrg_request_end(c, whole ? NRG_REQUEST_ANSWERED : NRG_REQUEST_BROKEN);
 }

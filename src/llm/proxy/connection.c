@@ -50,7 +50,8 @@ struct nrg_connection *nrg_connection_new(struct nrg_proxy *p, int client)
     c->to_client.at = bytes + (size_t)3 * NRG_PROXY_BUFFER;
     c->client_end = (struct nrg_proxy_end){.connection = c, .watched.fd = -1};
     c->server_end = (struct nrg_proxy_end){.connection = c, .is_server = true, .watched.fd = -1};
-    c->active_ns = p->now_ns;
+    c->active_ns = c->sent_ns = p->now_ns;
+    nrg_limits_await_head(c);
     nrg_link_init(&c->server, p->tls, !p->tls && p->options.gather_ns);
     c->next = p->first;
     if (c->next)
@@ -79,6 +80,12 @@ void nrg_connection_drop_server(struct nrg_connection *c)
     c->from_server.from = c->from_server.to = 0;
 }
 
+/* The client would take its end for that of the answer. */
+static bool would_look_whole(const struct nrg_connection *c)
+{
+    return c->cuts || (c->answering == NRG_ANSWER_BODY && nrg_answer_ends_by_close(c));
+}
+
 void nrg_connection_close(struct nrg_connection *c, enum nrg_proxy_outcome outcome)
 {
     struct nrg_proxy *p = c->proxy;
@@ -86,6 +93,10 @@ void nrg_connection_close(struct nrg_connection *c, enum nrg_proxy_outcome outco
         return;
     nrg_request_end(c, outcome);
     nrg_connection_drop_server(c);
+    if (would_look_whole(c)) { /* a reset instead of an end */
+        const struct linger none = {.l_onoff = 1};
+        setsockopt(c->client, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    }
     close(c->client);
     c->dead = true;
     if (c->previous)
@@ -131,8 +142,10 @@ static bool read_client(struct nrg_connection *c)
         return false;
     }
     in->to += (size_t)n;
-    if (!c->lingers)
+    if (!c->lingers) {
         note_moved(c);
+        nrg_limits_came(c, (size_t)n);
+    }
     return true;
 }
 
@@ -152,7 +165,7 @@ static bool connect_server(struct nrg_connection *c)
     if (rc == -EAGAIN)
         return false;
     if (rc)
-        nrg_request_fail(c, c->server.why);
+        nrg_request_fail(c, 502, c->server.why);
     return true;
 }
 
@@ -214,7 +227,7 @@ static bool read_server(struct nrg_connection *c)
         return false;
     }
     if (n <= 0) {
-        server_failed(c, n ? strerror((int)-n) : "");
+        server_failed(c, n ? c->server.why : "");
         return true;
     }
     if (!c->server.session)
@@ -238,6 +251,7 @@ static bool write_client(struct nrg_connection *c)
     }
     nrg_buffer_take(out, (size_t)n);
     note_moved(c);
+    c->sent_ns = c->active_ns;
     return true;
 }
 
@@ -262,6 +276,10 @@ static bool finish(struct nrg_connection *c)
 {
     if (c->answering != NRG_ANSWER_DONE || nrg_buffer_used(&c->to_client) || c->lingers)
         return false;
+    if (c->cuts) {
+        nrg_connection_close(c, NRG_REQUEST_BROKEN);
+        return true;
+    }
     if (c->close_client || c->asking != NRG_ASK_DONE) {
         /* A close with bytes unread would take the answer away from the client again. */
         shutdown(c->client, SHUT_WR);
@@ -271,6 +289,7 @@ static bool finish(struct nrg_connection *c)
     }
     c->asking = NRG_ASK_HEAD;
     c->answering = NRG_ANSWER_NONE;
+    nrg_limits_await_head(c);
     return true;
 }
 

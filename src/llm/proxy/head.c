@@ -12,7 +12,7 @@ bool nrg_http_text_is(struct nrg_http_text text, const char *word)
     return strlen(word) == text.n && !strncasecmp(text.at, word, text.n);
 }
 
-static bool is_token(struct nrg_http_text text)
+bool nrg_http_is_token(struct nrg_http_text text)
 {
     for (size_t i = 0; i < text.n; i++) {
         unsigned char c = (unsigned char)text.at[i];
@@ -123,7 +123,7 @@ static int parse_request_line(struct nrg_http_head *head)
         return refuse(head, "the first line is not 'METHOD PATH VERSION'");
     head->method = (struct nrg_http_text){at, (size_t)(blank - at)};
     head->target = (struct nrg_http_text){blank + 1, (size_t)(second - blank - 1)};
-    if (!is_token(head->method))
+    if (!nrg_http_is_token(head->method))
         return refuse(head, "the method is no word");
     if (!head->target.n || (head->target.at[0] != '/' && !nrg_http_text_is(head->target, "*")))
         return refuse(head, "the path does not begin with '/'");
@@ -211,7 +211,7 @@ static int parse_fields(struct nrg_http_head *head)
 {
     struct nrg_http_field field;
     for (const char *at = head->fields.at; nrg_http_next_field(head, &at, &field);) {
-        if (!is_token(field.name) || field.name.at[field.name.n] != ':')
+        if (!nrg_http_is_token(field.name) || field.name.at[field.name.n] != ':')
             return refuse(head, "a field that is not 'Name: value'");
         int rc = take_field(head, &field);
         if (rc)
@@ -276,27 +276,43 @@ void nrg_http_addf(struct nrg_http_out *out, const char *format, ...)
         nrg_http_add(out, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
+static bool is_one_of(struct nrg_http_text name, const char *const *names)
+{
+    for (; *names; names++)
+        if (nrg_http_text_is(name, *names))
+            return true;
+    return false;
+}
+
+static const char *const hop_fields[] = {
+    "connection", "keep-alive",          "proxy-connection",   "te",
+    "upgrade",    "proxy-authorization", "proxy-authenticate", NULL};
+static const char *const framing_fields[] = {"content-length", "transfer-encoding", "trailer",
+                                             NULL};
+
 /* Of one connection only. What frames the message stays, whatever Connection names. */
 static bool is_hop_field(const struct nrg_http_head *head, struct nrg_http_text name)
 {
-    static const char *const hop[] = {
-        "connection", "keep-alive",          "proxy-connection",  "te",
-        "upgrade",    "proxy-authorization", "proxy-authenticate"};
-    static const char *const framing[] = {"content-length", "transfer-encoding", "trailer",
-                                          "authorization", "content-type"};
-    for (size_t i = 0; i < sizeof hop / sizeof *hop; i++)
-        if (nrg_http_text_is(name, hop[i]))
-            return true;
-    for (size_t i = 0; i < sizeof framing / sizeof *framing; i++)
-        if (nrg_http_text_is(name, framing[i]))
-            return false;
+    static const char *const kept[] = {"authorization", "content-type", NULL};
+    if (is_one_of(name, hop_fields))
+        return true;
+    if (is_one_of(name, framing_fields) || is_one_of(name, kept))
+        return false;
     return head->connection.n && nrg_http_list_has(head->connection, name);
 }
 
 static bool frames(struct nrg_http_text name)
 {
-    return nrg_http_text_is(name, "content-length") ||
-           nrg_http_text_is(name, "transfer-encoding") || nrg_http_text_is(name, "trailer");
+    return is_one_of(name, framing_fields);
+}
+
+bool nrg_http_head_only(struct nrg_http_text name)
+{
+    static const char *const others[] = {
+        "host",       "expect",       "authorization",    "cookie",
+        "set-cookie", "content-type", "content-encoding", "content-range",
+        "location",   "max-forwards", "x-nrg-joules",     NULL};
+    return is_one_of(name, hop_fields) || frames(name) || is_one_of(name, others);
 }
 
 static void add_field(struct nrg_http_out *out, const struct nrg_http_field *field)

@@ -52,6 +52,10 @@ struct nrg_http_field {
 bool nrg_http_next_field(const struct nrg_http_head *head, const char **at,
                          struct nrg_http_field *field);
 bool nrg_http_text_is(struct nrg_http_text text, const char *word); /* whatever the case */
+bool nrg_http_is_token(struct nrg_http_text text);                  /* as names are */
+/* A field that only means something in a head, of which a trailer must not speak: it frames or
+ * routes the message, says who asks or what its body is, or belongs to one connection. */
+bool nrg_http_head_only(struct nrg_http_text name);
 /* Whether a list such as "close, TE" has the word. */
 bool nrg_http_list_has(struct nrg_http_text list, struct nrg_http_text word);
 
@@ -71,8 +75,8 @@ void nrg_http_write_request(struct nrg_http_out *out, const struct nrg_http_head
                             const char *host, const char *prefix, bool unframed);
 /* What the proxy adds to an answer. */
 struct nrg_http_extra {
-    bool close;         /* "Connection: close" */
-    bool unframed;      /* the body ends with the connection, whatever the server said */
+    bool close;    /* "Connection: close" */
+    bool unframed; /* the body ends with the connection, or is none, whatever the server said */
     const char *joules; /* x-nrg-joules; NULL: none */
     bool trailer;       /* x-nrg-joules follows the body */
 };

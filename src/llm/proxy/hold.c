@@ -9,6 +9,14 @@
 
 #include "llm/proxy/internal.h"
 
+/* What comes last may go beyond the most that is held. */
+static size_t hold_size(const struct nrg_http_head *head)
+{
+    return NRG_HTTP_BODY_MORE + (head->framing == NRG_BODY_CHUNKED
+                                     ? NRG_HOLD_MOST + NRG_PROXY_BUFFER
+                                     : (size_t)head->length);
+}
+
 bool nrg_hold_begin(struct nrg_connection *c, const struct nrg_http_head *head)
 {
     const struct nrg_llm_api *api = c->request.api;
@@ -18,7 +26,7 @@ bool nrg_hold_begin(struct nrg_connection *c, const struct nrg_http_head *head)
     if (!c->proxy->options.ask_usage || !api || !api->may_ask || head->expects ||
         (!chunked && (head->framing != NRG_BODY_LENGTH || head->length > NRG_HOLD_MOST)))
         return false;
-    c->hold.at = malloc(chunked ? NRG_HOLD_MOST + NRG_PROXY_BUFFER : (size_t)head->length + 1);
+    c->hold.at = malloc(hold_size(head));
     return c->hold.at;
 }
 
@@ -42,7 +50,7 @@ static char *without_chunks(const struct nrg_proxy_hold *hold, size_t *size)
     size_t i = 0;
     nrg_http_body_init(&body, NRG_BODY_CHUNKED, 0);
     while (out.at && i < hold->n && !body.done) {
-        ssize_t taken = nrg_http_body_take(&body, hold->at + i, hold->n - i, carry, &out);
+        ssize_t taken = nrg_http_body_take(&body, hold->at + i, hold->n - i, NULL, carry, &out);
         i += taken > 0 ? (size_t)taken : 0; /* it was taken once before */
     }
     *size = out.n;

@@ -1,6 +1,6 @@
 /*
- * The relay's own state, shared by its files: proxy.c (life, accepting, time limits), connection.c
- * (moving bytes), request.c and answer.c (what the two directions mean). See proxy.h.
+ * The relay's own state, shared by its files: proxy.c (life, accepting), connection.c (moving
+ * bytes), request.c and answer.c (what the two directions mean), limits.c (time). See proxy.h.
  */
 #ifndef NRG_LLM_PROXY_INTERNAL_H
 #define NRG_LLM_PROXY_INTERNAL_H
@@ -59,9 +59,15 @@ struct nrg_connection {
     bool close_client, close_server; /* after this request */
     bool server_over; /* it closed, or failed: the rest of what it sent is still to be passed on */
     char server_why[160]; /* it failed; "": it just closed */
+    bool cuts;            /* what the client gets would look whole: it ends with an error */
     bool lingers;         /* the answer is out, the client's rest is thrown away */
     bool dead;            /* closed, to be freed after this round */
+    bool has_asked;       /* a whole head at least */
+    int64_t granted_ns;   /* for which the client may keep the relay waiting (limits.c) */
+    int64_t left_ns;      /* of that, and what a body earned */
+    int64_t awaited_ns;   /* when it was granted */
     int64_t active_ns;    /* something moved */
+    int64_t sent_ns;      /* something went to the client */
     int64_t came_ns;      /* what the server said last */
     int64_t text_ns;      /* of the last text of a stream */
     int64_t pace_ns;      /* between two of them, as they came lately */
@@ -77,6 +83,7 @@ struct nrg_proxy {
     struct nrg_ready ready;
     int listener;
     bool local, stopping, told_host, told_origin;
+    int64_t limits_ns; /* when they were enforced last */
     char address[80];
     struct nrg_proxy_end listen_end;
     struct nrg_connection *first, *dead;
@@ -116,8 +123,21 @@ void nrg_request_end(struct nrg_connection *c, enum nrg_proxy_outcome outcome);
 void nrg_request_refuse(struct nrg_connection *c, int status, const char *what, const char *why);
 /* The client closed its side. True when it is told that its request was not complete. */
 bool nrg_request_cut(struct nrg_connection *c);
-/* The server failed before its answer began. */
-void nrg_request_fail(struct nrg_connection *c, const char *why);
+/* The server failed before its answer began: 502 or 504. */
+void nrg_request_fail(struct nrg_connection *c, int status, const char *why);
+/* The client is not waited for any longer: it is told, unless an answer has begun. */
+void nrg_request_give_up(struct nrg_connection *c, int status, const char *what, const char *why);
+
+/* limits.c. Now a head is awaited, or a body. */
+void nrg_limits_await_head(struct nrg_connection *c);
+void nrg_limits_await_body(struct nrg_connection *c, const struct nrg_http_head *head);
+/* So many bytes came from the client. */
+void nrg_limits_came(struct nrg_connection *c, size_t n);
+/* Closes or answers what waited too long for somebody; since_ns: since it was called before. */
+void nrg_limits_enforce(struct nrg_connection *c, int64_t since_ns);
+/* Who makes room for a new client; NULL: nobody. */
+struct nrg_connection *nrg_limits_first_to_yield(const struct nrg_proxy *p);
+void nrg_limits_yield(struct nrg_connection *c);
 
 /* hold.c. Whether the body of this request is held, with memory for it. */
 bool nrg_hold_begin(struct nrg_connection *c, const struct nrg_http_head *head);
@@ -129,6 +149,8 @@ void nrg_hold_release(struct nrg_connection *c);
 
 /* answer.c */
 bool nrg_answer_advance(struct nrg_connection *c);
+/* The client knows its end by that of the connection alone. */
+bool nrg_answer_ends_by_close(const struct nrg_connection *c);
 /* So many texts were there when a stream was read. */
 void nrg_answer_note_pace(struct nrg_connection *c, uint64_t texts);
 /* The server closed the connection. */

@@ -73,6 +73,7 @@ static int try_addresses(struct nrg_link *link, const struct nrg_upstream *upstr
 int nrg_link_connect(struct nrg_link *link, const struct nrg_upstream *upstream, int64_t now_ns)
 {
     link->tries = link->failed = 0;
+    link->began_ns = now_ns;
     link->why[0] = 0;
     return try_addresses(link, upstream, now_ns);
 }
@@ -122,22 +123,33 @@ int nrg_link_advance(struct nrg_link *link, struct nrg_upstream *upstream, int64
     if (link->state == NRG_LINK_CONNECTS)
         rc = finish_connect(link, upstream, now_ns);
     if (!rc && link->state == NRG_LINK_SHAKES_HANDS) {
-        char why[120] = "";
-        rc = nrg_tls_handshake(link->tls, link->session, &link->want_write, why, sizeof why);
+        rc = nrg_tls_handshake(link->tls, link->session, &link->want_write);
         if (!rc)
             link->state = NRG_LINK_OPEN;
         else if (rc != -EAGAIN)
-            snprintf(link->why, sizeof link->why, "TLS: %s", why);
+            nrg_tls_explain(link->tls, link->session, link->why, sizeof link->why);
     }
     return rc;
 }
 
+/* A result of recv or the like with errno, as a result of the link's. */
+static ssize_t received(struct nrg_link *link, ssize_t got)
+{
+    if (got < 0 && errno != EAGAIN && errno != EINTR)
+        return fail(link, -errno);
+    return got < 0 ? -errno : got;
+}
+
 ssize_t nrg_link_read(struct nrg_link *link, void *to, size_t n)
 {
-    if (link->session)
-        return nrg_tls_read(link->tls, link->session, to, n, &link->want_write);
-    ssize_t got = recv(link->fd, to, n, 0);
-    return got < 0 ? -errno : got;
+    if (!link->session)
+        return received(link, recv(link->fd, to, n, 0));
+    ssize_t got = nrg_tls_read(link->tls, link->session, to, n, &link->want_write);
+    if (got == -EPROTO)
+        nrg_tls_explain(link->tls, link->session, link->why, sizeof link->why);
+    else if (got < 0 && got != -EAGAIN)
+        return fail(link, (int)got);
+    return got;
 }
 
 ssize_t nrg_link_read_dated(struct nrg_link *link, void *to, size_t n, int64_t *came_ns)
@@ -157,7 +169,7 @@ ssize_t nrg_link_read_dated(struct nrg_link *link, void *to, size_t n, int64_t *
     if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SO_TIMESTAMPNS)
         memcpy(&came, CMSG_DATA(head), sizeof came);
     *came_ns = came.tv_sec * NRG_NS_PER_S + came.tv_nsec;
-    return got < 0 ? -errno : got;
+    return received(link, got);
 }
 
 ssize_t nrg_link_write(struct nrg_link *link, const void *from, size_t n)

@@ -18,7 +18,8 @@ struct nrg_link {
     enum nrg_link_state state;
     size_t tries, failed; /* addresses since connecting began; those of them with an error */
     size_t address;       /* that is tried, or was taken */
-    int64_t tried_ns;     /* when it was */
+    int64_t began_ns;     /* when connecting began */
+    int64_t tried_ns;     /* when the address was tried */
     struct nrg_tls *tls;  /* the relay's; NULL: plain */
     bool dated;           /* the kernel notes when bytes come */
     struct nrg_tls_session *session;
@@ -42,7 +43,7 @@ bool nrg_link_try_next(struct nrg_link *link, const struct nrg_upstream *upstrea
 int nrg_link_advance(struct nrg_link *link, struct nrg_upstream *upstream, int64_t now_ns);
 void nrg_link_close(struct nrg_link *link);
 
-/* As recv and send, with -errno. Of an open link only. */
+/* As recv and send, with -errno, and link->why where reading failed. Of an open link only. */
 ssize_t nrg_link_read(struct nrg_link *link, void *to, size_t n);
 /* Of a plain one; *came_ns: when the last of these bytes came, by CLOCK_REALTIME. 0: not known. */
 ssize_t nrg_link_read_dated(struct nrg_link *link, void *to, size_t n, int64_t *came_ns);

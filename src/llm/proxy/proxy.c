@@ -1,4 +1,4 @@
-/* See proxy.h: the relay's life, its listening socket, and its time limits. */
+/* See proxy.h: the relay's life, and its listening socket. */
 #include "llm/proxy/proxy.h"
 
 #include <errno.h>
@@ -11,13 +11,8 @@
 #include "base/mem.h"
 #include "llm/proxy/internal.h"
 
-#define TICK_MS    250
-#define BACKLOG    256
-#define LINGER_NS  (2 * NRG_NS_PER_S)
-#define CONNECT_NS (10 * NRG_NS_PER_S)
-#define IDLE_NS    (75 * NRG_NS_PER_S)  /* of a client between requests, or within one */
-#define YIELD_NS   NRG_NS_PER_S         /* after which it makes room for one that waits */
-#define STUCK_NS   (600 * NRG_NS_PER_S) /* of a client that does not read its answer */
+#define TICK_MS 250
+#define ACCEPTS 64 /* at a time: others are to be served, too */
 
 static int listen_at(struct nrg_proxy *p, struct nrg_error *err)
 {
@@ -37,7 +32,7 @@ static int listen_at(struct nrg_proxy *p, struct nrg_error *err)
     if (p->options.gather_ns)
         setsockopt(p->listener, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
     if (bind(p->listener, (const struct sockaddr *)&address, length) ||
-        listen(p->listener, BACKLOG))
+        listen(p->listener, SOMAXCONN))
         return nrg_fail(err, -errno, p->options.listen, "cannot listen: %s", strerror(errno));
     length = sizeof address;
     if (getsockname(p->listener, (struct sockaddr *)&address, &length))
@@ -81,13 +76,16 @@ int nrg_proxy_new(struct nrg_proxy **proxy, const struct nrg_proxy_options *opti
     return rc;
 }
 
-static void free_dead(struct nrg_proxy *p)
+/* True if there was any. */
+static bool free_dead(struct nrg_proxy *p)
 {
+    bool any = p->dead;
     while (p->dead) {
         struct nrg_connection *c = p->dead;
         p->dead = c->next;
         nrg_connection_free(c);
     }
+    return any;
 }
 
 void nrg_proxy_free(struct nrg_proxy *p)
@@ -105,86 +103,61 @@ void nrg_proxy_free(struct nrg_proxy *p)
     free(p);
 }
 
-static bool is_idle(const struct nrg_connection *c)
-{
-    return c->asking == NRG_ASK_HEAD || c->lingers;
-}
-
-/* The client that has been between requests for longest, of those that are for long enough; NULL:
- * none. One that just connected, or has begun a request, is left alone. */
-static struct nrg_connection *longest_idle(const struct nrg_proxy *p)
-{
-    struct nrg_connection *longest = NULL;
-    for (struct nrg_connection *c = p->first; c; c = c->next)
-        if (is_idle(c) && !nrg_buffer_used(&c->from_client) &&
-            p->now_ns - c->active_ns >= YIELD_NS && (!longest || c->active_ns < longest->active_ns))
-            longest = c;
-    return longest;
-}
-
 static bool has_room(const struct nrg_proxy *p)
 {
     return p->n < p->options.connections;
 }
 
+static bool may_accept(const struct nrg_proxy *p)
+{
+    return !p->stopping && (has_room(p) || nrg_limits_first_to_yield(p));
+}
+
+/* False: nobody waits, or something is lacking. */
+static bool accept_one(struct nrg_proxy *p)
+{
+    int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+        /* Without a descriptor left, the next tick tries again. */
+        accept_again(p, errno == EAGAIN || errno == EINTR || errno == ECONNABORTED);
+        return false;
+    }
+    if (!has_room(p))
+        nrg_limits_yield(nrg_limits_first_to_yield(p));
+    struct nrg_connection *c = nrg_connection_new(p, fd);
+    if (!c) {
+        close(fd);
+        accept_again(p, false);
+        return false;
+    }
+    c->client_end.readable = true;
+    nrg_connection_pump(c);
+    return true;
+}
+
 static void accept_clients(struct nrg_proxy *p)
 {
-    struct nrg_connection *idle = has_room(p) ? NULL : longest_idle(p);
-    if (idle)
-        nrg_connection_close(idle, NRG_REQUEST_CANCELLED);
-    while (has_room(p)) {
-        int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0) {
-            /* Without a descriptor left, the next tick tries again. */
-            accept_again(p, errno == EAGAIN || errno == EINTR || errno == ECONNABORTED);
+    for (int i = 0; i < ACCEPTS; i++) {
+        if (!may_accept(p)) {
+            accept_again(p, false); /* until somebody goes, or the next tick */
             return;
         }
-        struct nrg_connection *c = nrg_connection_new(p, fd);
-        if (!c) {
-            close(fd);
-            break;
-        }
-        c->client_end.readable = true;
-        nrg_connection_pump(c);
+        if (!accept_one(p))
+            return;
     }
-    accept_again(p, !p->stopping && has_room(p));
 }
 
-static bool connects(const struct nrg_connection *c)
-{
-    return c->server.state == NRG_LINK_CONNECTS || c->server.state == NRG_LINK_SHAKES_HANDS;
-}
-
-static void connect_on(struct nrg_connection *c, int64_t quiet_ns)
-{
-    struct nrg_proxy *p = c->proxy;
-    if (quiet_ns > CONNECT_NS)
-        nrg_request_fail(c, "the server does not answer");
-    else if (nrg_link_try_next(&c->server, &p->upstream, p->now_ns)) {
-        nrg_ready_forget(&p->ready, &c->server_end.watched);
-        if (c->server.state == NRG_LINK_CLOSED)
-            nrg_request_fail(c, c->server.why);
-    } else
-        return;
-    nrg_connection_pump(c);
-}
-
-/* What waited too long for somebody. An answer may take as long as the server likes. */
 static void enforce_limits(struct nrg_proxy *p)
 {
+    /* While the relay itself did not run nobody kept it waiting. */
+    int64_t most_ns = 2 * TICK_MS * NRG_NS_PER_MS, since_ns = p->now_ns - p->limits_ns;
+    p->limits_ns = p->now_ns;
+    since_ns = since_ns < most_ns ? since_ns : most_ns;
     for (struct nrg_connection *c = p->first, *next; c; c = next) {
-        int64_t quiet_ns = p->now_ns - c->active_ns;
         next = c->next;
-        if ((c->lingers && quiet_ns > LINGER_NS) || (p->stopping && is_idle(c) && !c->lingers))
-            nrg_connection_close(c, NRG_REQUEST_CANCELLED);
-        else if (c->asking != NRG_ASK_DONE && quiet_ns > IDLE_NS)
-            nrg_connection_close(c, NRG_REQUEST_CANCELLED);
-        else if (nrg_buffer_used(&c->to_client) && quiet_ns > STUCK_NS)
-            nrg_connection_close(c, NRG_REQUEST_CANCELLED);
-        else if (connects(c))
-            connect_on(c, quiet_ns);
+        nrg_limits_enforce(c, since_ns);
     }
-    accept_again(p, !p->stopping && (has_room(p) || longest_idle(p)));
+    accept_again(p, may_accept(p));
 }
 
 static void handle(struct nrg_proxy *p, const struct epoll_event *event)
@@ -219,8 +192,7 @@ static void begin_stopping(struct nrg_proxy *p)
 int nrg_proxy_run(struct nrg_proxy *p, struct nrg_error *err)
 {
     struct epoll_event events[NRG_READY_EVENTS];
-    int64_t limits_ns = 0;
-    p->now_ns = nrg_now_ns();
+    p->now_ns = p->limits_ns = nrg_now_ns();
     accept_again(p, true);
     while (!p->stopping || p->first) {
         int n = nrg_ready_wait(&p->ready, events, TICK_MS, p->now_ns);
@@ -237,11 +209,10 @@ int nrg_proxy_run(struct nrg_proxy *p, struct nrg_error *err)
             read_held(p); /* what waits is not lost */
             break;
         }
-        if (p->now_ns >= limits_ns) {
+        if (p->now_ns - p->limits_ns >= TICK_MS * NRG_NS_PER_MS)
             enforce_limits(p);
-            limits_ns = p->now_ns + TICK_MS * NRG_NS_PER_MS;
-        }
-        free_dead(p);
+        if (free_dead(p) && !p->stopping && has_room(p))
+            accept_again(p, true);
     }
     return 0;
 }

@@ -4,9 +4,10 @@
  *
  * One thread, epoll (ready.h), no blocking call. A client's connection has one to the server, kept
  * open between requests; both have buffers of fixed size, and a side that does not read stops the
- * other one from being read. Bodies pass byte by byte as they are; heads are read strictly and
- * written anew (head.h). A client that goes away ends its connection to the server, so that the
- * server stops, and a server that goes away in the middle of an answer ends the client's.
+ * other one from being read. Bodies pass byte by byte (body.h); heads are read strictly and written
+ * anew (head.h). Who keeps it waiting for a request is not waited for for ever (limits.c). A client
+ * that goes away ends its connection to the server, so that the server stops, and a server that
+ * goes away in the middle of an answer ends the client's.
  *
  * No text of a request or answer, no header and no query is kept or handed out: a request is its
  * times, its API or the kind of its path (api.h), its status, its model and its counts.
@@ -70,6 +71,7 @@ struct nrg_proxy_options {
     bool ask_usage;     /* of streams of clients that don't ask (usage.h) */
     size_t connections; /* at most; 0: NRG_PROXY_CONNECTIONS */
     int64_t gather_ns;  /* how long later texts wait for others where many streams run; 0: not */
+    int64_t patience_ns, connect_ns; /* for clients, for the server; 0: those of limits.c */
 };
 #define NRG_PROXY_CONNECTIONS 1024
 

@@ -83,10 +83,10 @@ void nrg_request_refuse(struct nrg_connection *c, int status, const char *what, 
     nrg_request_end(c, NRG_REQUEST_BROKEN);
 }
 
-void nrg_request_fail(struct nrg_connection *c, const char *why)
+void nrg_request_fail(struct nrg_connection *c, int status, const char *why)
 {
     c->proxy->figures.failed++;
-    nrg_request_refuse(c, 502, "Bad Gateway", why);
+    nrg_request_refuse(c, status, status == 504 ? "Gateway Timeout" : "Bad Gateway", why);
 }
 
 static void refuse_request(struct nrg_connection *c, bool to_head, int status, const char *what,
@@ -98,6 +98,14 @@ static void refuse_request(struct nrg_connection *c, bool to_head, int status, c
     nrg_request_refuse(c, status, what, why);
 }
 
+static void give_up(struct nrg_connection *c, bool in_body, int status, const char *what,
+                    const char *why)
+{
+    c->request.status = status;
+    nrg_request_end(c, NRG_REQUEST_CANCELLED);
+    refuse_request(c, in_body && c->to_head, status, what, why);
+}
+
 bool nrg_request_cut(struct nrg_connection *c)
 {
     bool in_head = c->asking == NRG_ASK_HEAD && c->answering == NRG_ANSWER_NONE;
@@ -105,10 +113,18 @@ bool nrg_request_cut(struct nrg_connection *c)
                    (c->asking == NRG_ASK_HOLD && c->answering == NRG_ANSWER_NONE);
     if (!in_body && !(in_head && nrg_buffer_used(&c->from_client)))
         return false;
-    c->request.status = 400;
-    nrg_request_end(c, NRG_REQUEST_CANCELLED); /* maybe it closed both sides */
-    refuse_request(c, in_body && c->to_head, 400, "Bad Request", "it ends too early");
+    give_up(c, in_body, 400, "Bad Request", "it ends too early"); /* maybe it closed both sides */
     return true;
+}
+
+void nrg_request_give_up(struct nrg_connection *c, int status, const char *what, const char *why)
+{
+    if (c->answering <= NRG_ANSWER_HEAD) {
+        give_up(c, c->asking != NRG_ASK_HEAD, status, what, why);
+        nrg_connection_pump(c);
+    } else {
+        nrg_connection_close(c, NRG_REQUEST_CANCELLED);
+    }
 }
 
 static bool refuse_head(struct nrg_connection *c, int rc, const struct nrg_http_head *head)
@@ -132,7 +148,7 @@ static bool ensure_server(struct nrg_connection *c)
         return true;
     int rc = nrg_link_connect(&c->server, &p->upstream, p->now_ns);
     if (rc)
-        nrg_request_fail(c, c->server.why);
+        nrg_request_fail(c, 502, c->server.why);
     return !rc;
 }
 
@@ -147,6 +163,7 @@ static void begin_request(struct nrg_connection *c, const struct nrg_http_head *
     c->wants_joules = p->options.joules || head->wants_joules;
     c->asked_usage = false;
     count_request(c, head);
+    nrg_limits_await_body(c, head);
     bool holds = nrg_hold_begin(c, head);
     nrg_http_write_request(&out, head, p->upstream.authority, p->upstream.prefix, holds);
     nrg_http_body_init(&c->ask_body, head->framing, head->length);
@@ -231,35 +248,35 @@ static void on_asked(void *arg, const char *at, size_t n)
     nrg_llm_scan_feed(&c->ask_scan, at, n);
 }
 
-/* Takes up to n bytes of the body to another place; how many, or -1: the request is over. */
-static ssize_t move_body(struct nrg_connection *c, size_t n, char *to)
+/* Takes up to n bytes of the body to another place, which has room for NRG_HTTP_BODY_MORE more.
+ * False: the request is over. */
+static bool move_body(struct nrg_connection *c, size_t n, struct nrg_http_out *to)
 {
     struct nrg_proxy_buffer *in = &c->from_client;
-    ssize_t taken = nrg_http_body_take(&c->ask_body, in->at + in->from, n, on_asked, c);
+    ssize_t taken = nrg_http_body_take(&c->ask_body, in->at + in->from, n, to, on_asked, c);
     if (taken < 0) {
         c->proxy->figures.refused++;
         if (c->answering <= NRG_ANSWER_HEAD)
-            nrg_request_refuse(c, 400, "Bad Request", "a chunk that is none");
+            nrg_request_refuse(c, 400, "Bad Request", "a chunk or trailer that is none");
         else
             nrg_connection_close(c, NRG_REQUEST_CANCELLED);
-        return -1;
+        return false;
     }
-    memcpy(to, in->at + in->from, (size_t)taken);
     nrg_buffer_take(in, (size_t)taken);
-    return taken;
+    return true;
 }
 
 static bool take_body(struct nrg_connection *c)
 {
-    struct nrg_proxy_buffer *out = &c->to_server;
-    size_t room = nrg_buffer_room(out), n = nrg_buffer_used(&c->from_client);
-    n = n < room ? n : room;
-    if (!n)
+    struct nrg_proxy_buffer *buffer = &c->to_server;
+    size_t room = nrg_buffer_room(buffer), n = nrg_buffer_used(&c->from_client);
+    if (!n || room <= NRG_HTTP_BODY_MORE)
         return false;
-    ssize_t taken = move_body(c, n, out->at + out->to);
-    if (taken < 0)
+    struct nrg_http_out out = {buffer->at + buffer->to, room, 0};
+    room -= NRG_HTTP_BODY_MORE;
+    if (!move_body(c, n < room ? n : room, &out))
         return true;
-    out->to += (size_t)taken;
+    buffer->to += out.n;
     if (c->ask_body.done)
         c->asking = NRG_ASK_DONE;
     return true;
@@ -271,10 +288,10 @@ static bool hold_body(struct nrg_connection *c)
     size_t n = nrg_buffer_used(&c->from_client);
     if (!n && !c->ask_body.done)
         return false;
-    ssize_t taken = c->ask_body.done ? 0 : move_body(c, n, c->hold.at + c->hold.n);
-    if (taken < 0)
+    struct nrg_http_out out = {c->hold.at + c->hold.n, n + NRG_HTTP_BODY_MORE, 0};
+    if (!c->ask_body.done && !move_body(c, n, &out))
         return true;
-    c->hold.n += (size_t)taken;
+    c->hold.n += out.n;
     if ((c->ask_body.done || c->hold.n > NRG_HOLD_MOST) && ensure_server(c))
         nrg_hold_decide(c);
     return true;

@@ -27,6 +27,7 @@ enum {
     SSL_CTRL_SET_MIN_PROTO_VERSION_ = 123,
     TLSEXT_NAMETYPE_host_name_ = 0,
     TLS1_2_VERSION_ = 0x0303,
+    SSL_OP_IGNORE_UNEXPECTED_EOF_ = 1 << 7,
     SSL_MODE_ENABLE_PARTIAL_WRITE_ = 1,
     SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER_ = 2,
 };
@@ -42,6 +43,7 @@ struct nrg_tls {
     int (*default_paths)(void *ctx);
     void (*ctx_verify)(void *ctx, int mode, void *callback);
     long (*ctx_ctrl)(void *ctx, int cmd, long larg, void *parg);
+    uint64_t (*ctx_clear)(void *ctx, uint64_t options);
     void *(*ssl_new)(void *ctx);
     void (*ssl_free)(void *ssl);
     int (*set_fd)(void *ssl, int fd);
@@ -57,7 +59,7 @@ struct nrg_tls {
     const char *(*verify_text)(long code);
     void (*clear_errors)(void);
     unsigned long (*first_error)(void);
-    void (*error_text)(unsigned long code, char *to, size_t n);
+    const char *(*error_text)(unsigned long code);
 };
 
 struct nrg_tls_session {
@@ -77,9 +79,10 @@ static bool find_all(struct nrg_tls *t)
            find(t, "SSL_CTX_free", &t->ctx_free) &&
            find(t, "SSL_CTX_set_default_verify_paths", &t->default_paths) &&
            find(t, "SSL_CTX_set_verify", &t->ctx_verify) && find(t, "SSL_CTX_ctrl", &t->ctx_ctrl) &&
-           find(t, "SSL_new", &t->ssl_new) && find(t, "SSL_free", &t->ssl_free) &&
-           find(t, "SSL_set_fd", &t->set_fd) && find(t, "SSL_ctrl", &t->ssl_ctrl) &&
-           find(t, "SSL_set1_host", &t->set_host) && find(t, "SSL_get0_param", &t->get_param) &&
+           find(t, "SSL_CTX_clear_options", &t->ctx_clear) && find(t, "SSL_new", &t->ssl_new) &&
+           find(t, "SSL_free", &t->ssl_free) && find(t, "SSL_set_fd", &t->set_fd) &&
+           find(t, "SSL_ctrl", &t->ssl_ctrl) && find(t, "SSL_set1_host", &t->set_host) &&
+           find(t, "SSL_get0_param", &t->get_param) &&
            find(t, "X509_VERIFY_PARAM_set1_ip_asc", &t->set_ip) &&
            find(t, "SSL_connect", &t->connect) && find(t, "SSL_read", &t->read) &&
            find(t, "SSL_write", &t->write) && find(t, "SSL_get_error", &t->error) &&
@@ -87,7 +90,7 @@ static bool find_all(struct nrg_tls *t)
            find(t, "X509_verify_cert_error_string", &t->verify_text) &&
            find(t, "ERR_clear_error", &t->clear_errors) &&
            find(t, "ERR_peek_error", &t->first_error) &&
-           find(t, "ERR_error_string_n", &t->error_text);
+           find(t, "ERR_reason_error_string", &t->error_text);
 }
 
 static bool is_address(const char *host)
@@ -104,6 +107,8 @@ static int make_context(struct nrg_tls *t, struct nrg_error *err)
     if (t->default_paths(t->ctx) != 1)
         return nrg_fail(err, -ENOENT, NULL, "OpenSSL finds no certificate authorities");
     t->ctx_verify(t->ctx, SSL_VERIFY_PEER_, NULL);
+    /* Whatever openssl.cnf says: else a body that was cut would look whole. */
+    t->ctx_clear(t->ctx, SSL_OP_IGNORE_UNEXPECTED_EOF_);
     if (t->ctx_ctrl(t->ctx, SSL_CTRL_SET_MIN_PROTO_VERSION_, TLS1_2_VERSION_, NULL) != 1)
         return nrg_fail(err, -ENOTSUP, NULL, "OpenSSL does not know TLS 1.2");
     t->ctx_ctrl(t->ctx, SSL_CTRL_MODE_,
@@ -186,20 +191,17 @@ static int outcome(struct nrg_tls *t, struct nrg_tls_session *session, int rc, b
     return code == SSL_ERROR_SYSCALL_ && saved ? -saved : -EPROTO;
 }
 
-static void explain(struct nrg_tls *t, struct nrg_tls_session *session, char *why, size_t size)
+void nrg_tls_explain(struct nrg_tls *t, const struct nrg_tls_session *session, char *why,
+                     size_t size)
 {
     long verified = t->verify_result(session->ssl);
     unsigned long code = t->first_error();
-    if (verified)
-        nrg_copy(why, size, t->verify_text(verified));
-    else if (code)
-        t->error_text(code, why, size);
-    else
-        nrg_copy(why, size, "the connection was closed");
+    const char *text = verified ? t->verify_text(verified) : code ? t->error_text(code) : NULL;
+    nrg_copy(why, size, "TLS: ");
+    nrg_copy(why + 5, size - 5, text ? text : "the connection was closed");
 }
 
-int nrg_tls_handshake(struct nrg_tls *t, struct nrg_tls_session *session, bool *want_write,
-                      char *why, size_t why_size)
+int nrg_tls_handshake(struct nrg_tls *t, struct nrg_tls_session *session, bool *want_write)
 {
     t->clear_errors();
     int rc = t->connect(session->ssl);
@@ -207,11 +209,7 @@ int nrg_tls_handshake(struct nrg_tls *t, struct nrg_tls_session *session, bool *
         *want_write = false;
         return 0;
     }
-    rc = outcome(t, session, rc, want_write);
-    if (rc == -EAGAIN)
-        return rc;
-    explain(t, session, why, why_size);
-    return -EPROTO;
+    return outcome(t, session, rc, want_write) == -EAGAIN ? -EAGAIN : -EPROTO;
 }
 
 ssize_t nrg_tls_read(struct nrg_tls *t, struct nrg_tls_session *session, void *to, size_t n,

@@ -26,14 +26,17 @@ void nrg_tls_close(struct nrg_tls *tls, struct nrg_tls_session *session);
 
 /*
  * 0 once the handshake is done; -EAGAIN: call again when the descriptor is readable, or writable if
- * *want_write; -EPROTO with the reason in why.
+ * *want_write; -EPROTO.
  */
-int nrg_tls_handshake(struct nrg_tls *tls, struct nrg_tls_session *session, bool *want_write,
-                      char *why, size_t why_size);
-/* As read(2) and write(2), with -errno; 0 of a read is an end that the server declared. */
+int nrg_tls_handshake(struct nrg_tls *tls, struct nrg_tls_session *session, bool *want_write);
+/* As read(2) and write(2), with -errno; 0 of a read is an end that the server declared: a
+ * connection that ends without is -EPROTO, as whatever else TLS does not allow. */
 ssize_t nrg_tls_read(struct nrg_tls *tls, struct nrg_tls_session *session, void *to, size_t n,
                      bool *want_write);
 ssize_t nrg_tls_write(struct nrg_tls *tls, struct nrg_tls_session *session, const void *from,
                       size_t n, bool *want_write);
+/* Why the last call gave -EPROTO, for people; size: 16 at least. */
+void nrg_tls_explain(struct nrg_tls *tls, const struct nrg_tls_session *session, char *why,
+                     size_t size);
 
 #endif
