@@ -12,6 +12,9 @@ PARANOID = "proc/sys/kernel/perf_event_paranoid"
 CLOCKS = "sys/devices/system/clocksource/clocksource0/"
 POLICY = "sys/devices/system/cpu/cpufreq/policy{}/scaling_governor"
 ZONE = "sys/class/powercap/intel-rapl:0/"
+PMU = {"sys/bus/event_source/devices/power/" + name: text for name, text in {
+    "type": "33\n", "cpumask": "0\n", "events/energy-pkg": "event=0x02\n", "events/energy-pkg.scale": "2.3283064365386962890625e-10\n",
+    "events/energy-pkg.unit": "Joules\n", "format/event": "config:0-7\n"}.items()}
 SYSTEMD = {"run/systemd/system/x": ""}
 DEBIAN = {"etc/debian_version": "12.11\n", "etc/os-release": 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n'}
 
@@ -226,6 +229,79 @@ class Tried(Trees):
         self.assertEqual([p for p in json.loads(after)["problems"] if "nrgd" in p["what"]], [])
         package = [c for c in json.loads(seen)["channels"] if c["name"] == "package-0" and c["used"]][0]
         self.assertEqual((package["driver"], package["update_period_s"]), ("nrgd", 0.001))
+
+    def stand_ins(self, tree, **scripts):
+        """Programs of the system that write down how they were called, then do what is given here. In front of PATH, and root's."""
+        folder = os.path.join(tree, "stand-in")
+        for name in ("apt", "systemctl", "sysctl", "setcap", "chgrp", "modprobe", "udevadm", "groupadd", "usermod"):
+            self.write(os.path.join(folder, name), f"#!/bin/sh\necho {name} $* >> /tmp/called\n{scripts.get(name, 'exit 1')}\n", 0o755)
+        self.write(os.path.join(folder, "nrg"), "#!/bin/sh\nexit 0\n", 0o755)  # not the one that runs
+        return folder
+
+    def repaired(self, tree, before="true", script="true", **scripts):
+        """--fix: what was called, in order, what was said, and the exit code."""
+        self.stand_ins(tree, **scripts)
+        self.write(os.path.join(tree, "tmp/called"), "")
+        shim = os.path.join(os.path.dirname(NRG), "tests", "libfake-perf.so")
+        preload = "" if sanitizer_library() else "LD_PRELOAD=/opt/libfake-perf.so "
+        shutil.copy(shim, os.path.dirname(nrg_of_everybody()))
+        done = self.inside(f"{before}; PATH=/stand-in:$PATH; {preload}$NRG doctor --fix --user nobody; echo code $?; {script}; echo ====; cat /tmp/called", tree)
+        said, called = done.stdout.split("====\n")
+        return called.splitlines(), said + done.stderr
+
+    def both_ways(self):
+        files = {**rapl(), **PMU, **SYSTEMD, **DEBIAN, "proc/cpuinfo": INTEL.format("")}
+        return self.make(files)
+
+    def real(self, name):
+        return f'exec {shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")} "$@"'
+
+    def test_two_problems_that_begin_alike_are_two(self):
+        tree = self.both_ways()
+        self.stand_ins(tree)
+        problems = json.loads(self.inside("$NRG doctor --json --user nobody", tree).stdout)["problems"]
+        what = [p["what"] for p in problems]
+        self.assertEqual(len(what), len(set(what)), what)
+        self.assertIn("RAPL through perf", what)
+        self.assertTrue(any("energy_uj" in p["why"] for p in problems), what)
+
+    def test_the_least_harmful_of_all_problems_comes_first_and_one_is_enough(self):
+        called, said = self.repaired(self.both_ways(), chgrp=self.real("chgrp"))
+        self.assertEqual([c.split()[0] for c in called], ["apt", "chgrp"], said)
+        self.assertIn("no problem\ncode 0", said)
+
+    def test_nrgd_is_enough(self):
+        serve = ("grep -q ^nrg: /etc/group || echo nrg:x:64999: >> /etc/group; mkdir -p /run/nrg; /opt/nrgd --idle 0 --socket /run/nrg/nrgd.sock " +
+                 " ".join(self.sanitizer_options()) + " >/dev/null 2>&1 & echo $! > /tmp/daemon; until [ -S /run/nrg/nrgd.sock ]; do sleep 0.05; done")
+        called, said = self.repaired(self.both_ways(), apt=serve, usermod=self.real("usermod"), script="kill $(cat /tmp/daemon)")
+        self.assertEqual([c.split()[0] for c in called], ["apt", "usermod"], said)
+        self.assertIn("no problem\ncode 0", said)
+
+    @unittest.skipIf(sanitizer_library(), "a shim and a sanitizer do not go together")
+    def test_capabilities_come_last_go_to_the_program_that_runs_and_count(self):
+        """The next look sees with them, as the user's next start will."""
+        tree = self.make({"sys/class/x/y": "", **PMU, **SYSTEMD, **DEBIAN, "proc/cpuinfo": INTEL.format("")})
+        level = "echo 2 > /tmp/level; touch /proc/sys/kernel/perf_event_paranoid 2>/dev/null; mount --bind /tmp/level /proc/sys/kernel/perf_event_paranoid"
+        called, said = self.repaired(tree, level, script="PATH=$PATH:/usr/sbin setcap -r /opt/nrg 2>/dev/null; umount /proc/sys/kernel/perf_event_paranoid", setcap=self.real("setcap"))
+        self.assertEqual(called[:2], ["apt install nrgd", "setcap cap_perfmon,cap_net_admin=ep /opt/nrg"], said)
+        self.assertIn("rapl-perf", said)
+        self.assertIn("no problem\ncode 0", said)
+
+    def test_no_capabilities_where_others_can_write(self):
+        for mode, who in (("chmod 777 /opt/.", "chmod 755 /opt/."), ("chown nobody /opt/.", "chown root /opt/."), ("chmod g+w /opt/nrg", "chmod g-w /opt/nrg")):
+            with self.subTest(mode):
+                tree = self.make({"sys/class/x/y": "", **PMU, **SYSTEMD, **DEBIAN, "proc/cpuinfo": INTEL.format("")}, mode.replace(" ", "-").replace("/", "_"))
+                called, said = self.repaired(tree, mode, script=who)
+                self.assertFalse([c for c in called if "setcap" in c], called)
+                self.assertIn("code 1", said)
+                self.assertIn("install it where root alone can write", said)
+
+    def test_folders_of_others_in_path_are_passed_over(self):
+        tree = self.both_ways()
+        self.write(os.path.join(tree, "theirs/chgrp"), "#!/bin/sh\necho theirs >> /tmp/called\nexit 1\n", 0o755)
+        called, said = self.repaired(tree, "chown nobody /theirs; PATH=/theirs:.:$PATH", chgrp=self.real("chgrp"))
+        self.assertNotIn("theirs", called)
+        self.assertIn("no problem", said)
 
     def sanitizer_options(self):
         return ["--no-filter"] if sanitizer_library() else []

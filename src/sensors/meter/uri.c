@@ -3,7 +3,8 @@
  * with a NUL where its separator stood; decoding only shrinks, so it happens in place.
  *
  * The query begins at the last '?', because a command (exec:) may contain others; what follows it
- * must look like key=value, else the mark belongs to the command.
+ * must look like key=value, else the mark belongs to the command. Behind a host it begins at the
+ * first: a key must not become a part of a topic because its value has a '?'.
  */
 #include "sensors/meter/uri.h"
 
@@ -122,7 +123,8 @@ int nrg_uri_parse(struct nrg_uri *uri, const char *text, struct nrg_error *err)
         return fail_at(uri, uri->store + scheme,
                        "wants KIND:PLACE, such as emonpi:/dev/ttyAMA0?node=5", err);
     uri->store[scheme] = '\0';
-    char *place = uri->store + scheme + 1, *query = strrchr(place, '?');
+    char *place = uri->store + scheme + 1;
+    char *query = strncmp(place, "//", 2) ? strrchr(place, '?') : strchr(place, '?');
     uri->place = place;
     if (query && !begins_with_key(query + 1)) {
         if (strcmp(uri->scheme, "exec"))
