@@ -150,6 +150,73 @@ class Systems(Trees):
             self.assertNotIn(name, everything)
 
 
+# A made-up host, by everything that names it or its people. Each stands alone, in a path and in a sentence.
+IDENTIFIERS = """
+    6f1a2b3c-4d5e-6f70-8192-a3b4c5d6e7f8 6F1A2B3C-4D5E-6F70-8192-A3B4C5D6E7F9 GPU-5a1b2c3d-1e2f-3a4b-5c6d-7e8f9a0b1c2d pod6f1a2b3c_4d5e_6f70_8192_a3b4c5d6e7fa
+    52:54:00:12:34:56 3c-7c-3f-aa-bb-cc 00:02:c9:03:00:a1:b2:c3 0002:c903:00a1:b2c4 0011.22aa.4455 enx3c7c3faabbcc
+    192.168.17.42 203.0.113.254 fe80::3e7c:3fff:feaa:bbcc 2001:db8:17:42::5 2001:db8:0:1:2:3:4:5
+    4c4c4544004d3510804ab4c04f4e3132 f3a2b1c4d5e6 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+    S3Z1NB0K123456A WD-WCC7K0123456 CZC1234ABC PF1A2B3C 0x5000c500a1b2c3d4 naa.5000c500a1b2c3d5 eui.0025385171905021 iqn.2001-04.com.hartmann:disk1
+    nvme-SAMSUNG_MZVLB512HAJQ_S4EWNX0M123456 SHA256:mVvPq7LfWcXyZ0aBcD3eFgHiJkLm
+    alice.hartmann@physics.hartmann-lab.example root@gpu17.hartmann-lab.example bob@gpu17
+    gpu17.hartmann-lab.example gpu17 login2.hartmann-lab.example hartmann-lab.example alice /home/carol Hartmann""".split()
+NAMED = {"Serial\t\t: 10000000abcd9f": "10000000abcd9f", "Serial Number: 7XJ2PK3": "7XJ2PK3", "ID_SERIAL=A502": "A502", "ssid=Hartmanns Netz": "Hartmanns Netz",
+         '"gpu_serial": "1322621035123"': "1322621035123", "product_uuid: x-y-z": "x-y-z", "/dev/disk/by-label/ALICE-BACKUP": "ALICE-BACKUP", "/home/dora/models": "dora"}
+USEFUL = ["6.1.0-18-amd64", "Debian 12.2.0-14", "525.105.17", "0000:3b:00.0", "10de:1eb1", "12:34:56.789", "2026-11-18 20:15:00", "1763496900123456789 ns", "1234567890 uJ",
+          "CapEff:\t000001ffffffffff", "SigCgt:\t0000000100004a02", "user@1000.service", "0::/system.slice/", "x86_64", "Intel(R) Xeon(R) Gold 6130", "2300.000 MHz",
+          "0x2007006", "GenuineIntel", "avx512_vnni", "intel-rapl:0:1", "hwmon3/temp1_input", "GV100GL", "3.14 W", "VDD_CPU_GPU_CV", "/usr/local/lib", "127.0.0.1", "INTC1056"]
+
+
+@needs_root
+class Bundle(Trees):
+    """Nothing of a made-up host survives, and what a bug report needs does."""
+
+    def bundle(self, *options, code=None):
+        lines = [f"a {i} b ({i}), \"{i}\" /x/{i}/y key={i};" for i in IDENTIFIERS] + list(NAMED) + [f"{u}" for u in USEFUL]
+        lines = [line for line in lines if not line.startswith(("Cap", "Sig"))]
+        files = {**SYSTEMS["debian"][0], "proc/version": "\n".join(lines), "proc/self/status": "\n".join(u for u in USEFUL if u.startswith(("Cap", "Sig"))) + "\n",
+                 "etc/hostname": "gpu17\n", "etc/hosts": "127.0.0.1 localhost\n127.0.1.1 gpu17.hartmann-lab.example gpu17\n203.0.113.9 login2.hartmann-lab.example\n",
+                 "etc/resolv.conf": "nameserver 203.0.113.1\nsearch hartmann-lab.example\n",
+                 "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nalice:x:1000:1000:Hartmann,,,:/home/alice:/bin/sh\ncarol:x:1001:1001::/home/carol:/bin/sh\n",
+                 "proc/self/cgroup": "0::/system.slice/docker-" + IDENTIFIERS[17] + ".scope\n",
+                 "sys/class/power_supply/hid-3c:7c:3f:aa:bb:cc-battery/type": "Battery\n", "sys/class/powercap/intel-rapl:0:1/name": "core\n",
+                 "sys/class/hwmon/hwmon3/temp1_input": "41000\n"}
+        tree = self.make(files)
+        done = self.nrg("doctor", "--root", tree, "--bundle", *options)
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_no_identifier_survives_and_useful_text_does(self):
+        self.bundle(self.path("b.tar"), code=0)
+        with tarfile.open(self.path("b.tar")) as tar:
+            members = {m.name: tar.extractfile(m).read().decode() for m in tar.getmembers()}
+        everything = "".join(members.values())
+        for secret in IDENTIFIERS + list(NAMED.values()):
+            with self.subTest(secret):
+                self.assertNotRegex(everything.lower(), r"(?<![a-z])" + re.escape(secret.lower()) + r"(?![a-z])")
+        for useful in USEFUL:
+            with self.subTest(useful):
+                self.assertIn(useful, everything)
+        json.loads(members["nrg-doctor/doctor.json"])
+        self.assertIn("/sys/class/power_supply/hid-<address>-battery", members["nrg-doctor/folders.txt"])
+        self.assertIn("0::/system.slice/docker-<id>.scope", members["nrg-doctor/proc/self/cgroup"])
+
+    def test_nobody_else_may_read_it_and_nothing_is_overwritten(self):
+        old = os.umask(0)
+        self.addCleanup(os.umask, old)
+        self.bundle(self.path("b.tar"), code=0)
+        self.assertEqual(oct(os.stat(self.path("b.tar")).st_mode & 0o777), "0o600")
+        os.symlink(self.path("elsewhere"), self.path("link.tar"))
+        self.write("there.tar", "mine")
+        for name in ("link.tar", "there.tar"):
+            done = self.bundle(self.path(name), code=1)
+            self.assertIn("give another name", self.one_line(done.stderr))
+        self.assertFalse(os.path.exists(self.path("elsewhere")))
+        with open(self.path("there.tar")) as f:
+            self.assertEqual(f.read(), "mine")
+
+
 @needs_root
 class Tried(Trees):
     """In a root folder of its own (bind mounts, chroot), where `live` is the made tree. Users and groups are a copy."""

@@ -10,6 +10,7 @@
 #include <nrg/nrg.h>
 
 #include "base/json/set.h"
+#include "base/output_file.h"
 #include "cli/doctor/bundle.h"
 #include "cli/doctor/diagnosis.h"
 #include "cli/doctor/repair.h"
@@ -197,9 +198,9 @@ static void print_look(const struct look *look)
 static int write_bundle(const struct nrg_cli *cli, const struct look *look, const char *path)
 {
     struct nrg_error err;
-    FILE *out = nrg_output_open(path);
+    FILE *out = nrg_is_stdout(path) ? stdout : nrg_output_private(path, &err);
     if (!out)
-        return 1;
+        return nrg_complain(&err, 1);
     json_t *doc = to_json(cli, look);
     int rc = nrg_bundle_write(&cli->ctx, doc, out, &err);
     json_decref(doc);
