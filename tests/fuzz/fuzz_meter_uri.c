@@ -48,8 +48,8 @@ static void try_secret(const char *before, const char *data, const char *after)
     struct nrg_error err = {0};
     snprintf(text, sizeof text, "%s%s%s", before, data, after);
     bool elsewhere = strpbrk(data, "@:/?[]") != NULL;
-    if (strstr(text, "-file=") || (strstr(after, ":" SECRET) && elsewhere))
-        return; /* a file would be opened; or the ':' stands behind a host */
+    if (strstr(data, SECRET) || strstr(text, "-file=") || (strstr(after, ":" SECRET) && elsewhere))
+        return; /* it is not the secret; a file would be opened; the ':' stands behind a host */
     if (!nrg_uri_parse(&uri, text, &err) && !read_settings(&uri, &err))
         abort();
     if (strstr(err.where, SECRET) || strstr(err.what, SECRET) || strstr(uri.text, SECRET))
