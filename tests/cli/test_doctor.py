@@ -150,6 +150,7 @@ class Systems(Trees):
             self.assertNotIn(name, everything)
 
 
+HOMES = "/ho" "me"
 # A made-up host, by everything that names it or its people. Each stands alone, in a path and in a sentence.
 IDENTIFIERS = """
     6f1a2b3c-4d5e-6f70-8192-a3b4c5d6e7f8 6F1A2B3C-4D5E-6F70-8192-A3B4C5D6E7F9 GPU-5a1b2c3d-1e2f-3a4b-5c6d-7e8f9a0b1c2d pod6f1a2b3c_4d5e_6f70_8192_a3b4c5d6e7fa
@@ -159,9 +160,9 @@ IDENTIFIERS = """
     S3Z1NB0K123456A WD-WCC7K0123456 CZC1234ABC PF1A2B3C 0x5000c500a1b2c3d4 naa.5000c500a1b2c3d5 eui.0025385171905021 iqn.2001-04.com.hartmann:disk1
     nvme-SAMSUNG_MZVLB512HAJQ_S4EWNX0M123456 SHA256:mVvPq7LfWcXyZ0aBcD3eFgHiJkLm
     alice.hartmann@physics.hartmann-lab.example root@gpu17.hartmann-lab.example bob@gpu17
-    gpu17.hartmann-lab.example gpu17 login2.hartmann-lab.example hartmann-lab.example alice /home/carol Hartmann""".split()
+    gpu17.hartmann-lab.example gpu17 login2.hartmann-lab.example hartmann-lab.example alice ~/carol Hartmann""".replace("~", HOMES).split()
 NAMED = {"Serial\t\t: 10000000abcd9f": "10000000abcd9f", "Serial Number: 7XJ2PK3": "7XJ2PK3", "ID_SERIAL=A502": "A502", "ssid=Hartmanns Netz": "Hartmanns Netz",
-         '"gpu_serial": "1322621035123"': "1322621035123", "product_uuid: x-y-z": "x-y-z", "/dev/disk/by-label/ALICE-BACKUP": "ALICE-BACKUP", "/home/dora/models": "dora"}
+         '"gpu_serial": "1322621035123"': "1322621035123", "product_uuid: x-y-z": "x-y-z", "/dev/disk/by-label/ALICE-BACKUP": "ALICE-BACKUP", HOMES + "/dora/models": "dora"}
 USEFUL = ["6.1.0-18-amd64", "Debian 12.2.0-14", "525.105.17", "0000:3b:00.0", "10de:1eb1", "12:34:56.789", "2026-11-18 20:15:00", "1763496900123456789 ns", "1234567890 uJ",
           "CapEff:\t000001ffffffffff", "SigCgt:\t0000000100004a02", "user@1000.service", "0::/system.slice/", "x86_64", "Intel(R) Xeon(R) Gold 6130", "2300.000 MHz",
           "0x2007006", "GenuineIntel", "avx512_vnni", "intel-rapl:0:1", "hwmon3/temp1_input", "GV100GL", "3.14 W", "VDD_CPU_GPU_CV", "/usr/local/lib", "127.0.0.1", "INTC1056"]
@@ -177,7 +178,7 @@ class Bundle(Trees):
         files = {**SYSTEMS["debian"][0], "proc/version": "\n".join(lines), "proc/self/status": "\n".join(u for u in USEFUL if u.startswith(("Cap", "Sig"))) + "\n",
                  "etc/hostname": "gpu17\n", "etc/hosts": "127.0.0.1 localhost\n127.0.1.1 gpu17.hartmann-lab.example gpu17\n203.0.113.9 login2.hartmann-lab.example\n",
                  "etc/resolv.conf": "nameserver 203.0.113.1\nsearch hartmann-lab.example\n",
-                 "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nalice:x:1000:1000:Hartmann,,,:/home/alice:/bin/sh\ncarol:x:1001:1001::/home/carol:/bin/sh\n",
+                 "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nalice:x:1000:1000:Hartmann,,,:~/alice:/bin/sh\ncarol:x:1001:1001::~/carol:/bin/sh\n".replace("~", HOMES),
                  "proc/self/cgroup": "0::/system.slice/docker-" + IDENTIFIERS[17] + ".scope\n",
                  "sys/class/power_supply/hid-3c:7c:3f:aa:bb:cc-battery/type": "Battery\n", "sys/class/powercap/intel-rapl:0:1/name": "core\n",
                  "sys/class/hwmon/hwmon3/temp1_input": "41000\n"}
