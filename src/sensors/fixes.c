@@ -19,11 +19,10 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
-#include "base/trust.h"
 #include "sensors/machine/cpu_model.h"
+#include "sensors/own_program.h"
 
 #define CLOCKS "/sys/devices/system/clocksource/clocksource0"
 
@@ -363,49 +362,12 @@ static const struct row {
 };
 #define N_ROWS (sizeof rows / sizeof *rows)
 
-/* Of the program that runs; "" when it is not known as a whole. */
-static void find_program(char path[PATH_MAX])
-{
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    path[n > 0 && n < PATH_MAX - 1 ? n : 0] = '\0';
-}
-
-/* A build folder has the file that it is built by. */
-static bool runs_installed(void)
-{
-    char path[PATH_MAX + sizeof "/build.ninja"];
-    find_program(path);
-    char *slash = strrchr(path, '/');
-    if (!slash)
-        return true;
-    strcpy(slash, "/build.ninja");
-    return access(path, F_OK) != 0;
-}
-
-/* What a shell takes as it stands: no quotes are needed, and none can be closed. '*' is for globs.
- */
-static bool is_plain(const char *path)
-{
-    return path[0] == '/' &&
-           path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                             "0123456789/_.,:+@%=*-")] == '\0';
-}
-
-/* Another machine's program is not looked at. */
-static bool runs_closed(const struct nrg_root *root)
-{
-    char path[PATH_MAX];
-    find_program(path);
-    return !nrg_root_is_live(root) ||
-           (is_plain(path) && !strchr(path, '*') && !nrg_trust_system_file(path, NULL));
-}
-
 /* The command as it is to be run here: with the path of the program that runs now. */
 static int put_program(const char *command, char *buf, size_t size)
 {
     char path[PATH_MAX];
     const char *at = command ? strstr(command, THE_PROGRAM) : NULL;
-    find_program(path);
+    nrg_program_path(path);
     int n = at ? snprintf(buf, size, "%.*s%s%s", (int)(at - command), command, path,
                           at + strlen(THE_PROGRAM))
                : snprintf(buf, size, "%s", command ? command : "");
@@ -432,8 +394,8 @@ static void look_at(const struct nrg_root *root, struct machine *m)
         .virtual_machine = known && cpu.virtual_machine,
         .container =
             nrg_root_exists(root, "/.dockerenv") || nrg_root_exists(root, "/run/.containerenv"),
-        .installed = runs_installed(),
-        .closed = runs_closed(root),
+        .installed = nrg_program_is_installed(),
+        .closed = !nrg_root_is_live(root) || nrg_program_is_closed(),
         .powercap = nrg_root_exists(root, "/sys/class/powercap/intel-rapl:0"),
         .pmu = nrg_root_exists(root, "/sys/bus/event_source/devices/power/events/energy-pkg"),
         .daemon = nrg_root_exists(root, NRG_DAEMON_SOCKET),
@@ -496,7 +458,7 @@ const char *nrg_fixes(const struct nrg_root *root, enum nrg_problem problem,
 const char *nrg_fix_file(const char *path, char buf[NRG_FIX_BYTES])
 {
     buf[0] = '\0';
-    if (!is_plain(path) || 2 * strlen(path) + 100 > NRG_FIX_BYTES)
+    if (!nrg_is_plain_path(path) || 2 * strlen(path) + 100 > NRG_FIX_BYTES)
         return buf; /* a shell would take it for something else */
     snprintf(buf, NRG_FIX_BYTES, UNTIL_BOOT ":  sudo chgrp \"$(id -gn)\" %s && sudo chmod g+r %s",
              path, path);
