@@ -154,7 +154,7 @@ static int try_beside(void)
 
 void nrg_py_load(void)
 {
-    const char *given = getenv("NRG_LIBRARY");
+    const char *given = secure_getenv("NRG_LIBRARY");
     if (nrg_py.loaded)
         return;
     if (given && *given) {

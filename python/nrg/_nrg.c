@@ -69,6 +69,20 @@ static int count_is(Py_ssize_t n, Py_ssize_t least, Py_ssize_t most, const char 
     return -1;
 }
 
+/*
+ * The same of a name that was found (of a module, a layer), which its program need not have chosen
+ * for us: a zero character is written \x00, because no model may fail by what it is called.
+ */
+static PyObject *found_text(PyObject *text, const char *what, const char **out)
+{
+    if (!PyUnicode_Check(text))
+        return nrg_py_text(text, what, out);
+    PyObject *clean = PyObject_CallMethod(text, "replace", "Cs", 0, "\\x00");
+    PyObject *bytes = clean ? nrg_py_text(clean, what, out) : NULL;
+    Py_XDECREF(clean);
+    return bytes;
+}
+
 static PyObject *get_name(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *known[] = {"text", "kind", "detail", NULL};
@@ -78,7 +92,7 @@ static PyObject *get_name(PyObject *module, PyObject *args, PyObject *keywords)
                                      &given[2]))
         return NULL;
     int i = 0;
-    while (i < 3 && (bytes[i] = nrg_py_text(given[i], known[i], &text[i])))
+    while (i < 3 && (bytes[i] = found_text(given[i], known[i], &text[i])))
         i++;
     PyObject *id = NULL;
     if (i == 3)

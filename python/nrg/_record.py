@@ -46,7 +46,7 @@ class Recording(Run):
         _running.append(self)
         try:
             for key, value in self._note.items():
-                _nrg.note(str(key), str(value))
+                _nrg.note(_storable(key), _storable(value))
             self._log_model()
         except BaseException:
             self.stop()
@@ -56,6 +56,8 @@ class Recording(Run):
     def _start_recorder(self):
         try:
             _nrg.start(os.path.abspath(self.path), self._rate, self._sensors, self._root, self._overwrite)
+        except ValueError as error:  # a zero character in the path, or one that is no text
+            raise Error("%r can't be the name of a recording: %s" % (self.path, error)) from None
         except Error as error:
             if getattr(error, "errno", None) != errno.EEXIST:
                 raise
@@ -75,7 +77,7 @@ class Recording(Run):
             warnings.warn("this process is being recorded already, by nrg run or by its parent: nrg.record(%r) is a span "
                           "in that recording, and makes no file" % self.path, stacklevel=4)
         self._depth = _nrg.depth()
-        _nrg.span(os.path.basename(self.path) or self.path, "phase").begin()
+        _nrg.span(_storable(os.path.basename(self.path) or self.path), "phase").begin()
 
     def stop(self):
         """Takes the last readings and completes the file. Doing it twice does no harm."""
@@ -113,6 +115,11 @@ class Recording(Run):
                 raise
             # The program's own exception is the one that matters.
             warnings.warn("%s: %s" % (self.path, error), stacklevel=2)
+
+
+def _storable(value):
+    """As text that a recording can hold: what is no character is written as its number."""
+    return str(value).encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
 _running = []  # the one recording of this process

@@ -53,7 +53,7 @@ class Meter:
         """Runs it; what goes wrong is a warning, and the meter is off."""
         try:
             return do(*arguments)
-        except (_nrg.Error, OSError) as error:
+        except (_nrg.Error, OSError, ValueError) as error:  # ValueError: a folder whose name can't be one
             _warn("no energy per step: %s" % error)
             self._on = False
             return None

@@ -161,7 +161,7 @@ class Callback:
 
 
 def _marked(call, name, class_name):
-    span = _nrg.span(name, "module", None, class_name)
+    span = _nrg.span(*(text.replace("\0", "\\x00") if text else text for text in (name, "module", None, class_name)))
 
     @functools.wraps(call)
     def marked(*args, **kwargs):
@@ -171,7 +171,7 @@ def _marked(call, name, class_name):
 
 
 def _layers(model):
-    """(qualified name, layer) of the model and all below it, each once."""
+    """(qualified name, layer) of the model and all below it, each once. Names are whatever the program gave them."""
     seen = set()
 
     def walk(layer, name):
@@ -183,7 +183,7 @@ def _layers(model):
         for part in inner if isinstance(inner, (list, tuple)) else []:
             if callable(getattr(part, "call", None)):
                 yield from walk(part, "%s.%s" % (name, getattr(part, "name", type(part).__name__)))
-    return walk(model, getattr(model, "name", type(model).__name__))
+    return walk(model, str(getattr(model, "name", type(model).__name__)))
 
 
 def _is_eager(model):

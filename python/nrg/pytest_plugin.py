@@ -12,6 +12,7 @@
 
 What is measured is the call of the test, without its fixtures. Tests without the mark, the fixture and --nrg run as without the plugin. An energy that can't be known is no reason to fail: a warning says so.
 """
+import hashlib
 import os
 import tempfile
 import warnings
@@ -19,6 +20,21 @@ import warnings
 import pytest
 
 MAX_SHOWN = 30
+NAME_BYTES = 120  # of a recording; a test's id may have any characters and length
+SHOWN_LETTERS = 200
+
+
+def file_name(nodeid):
+    """Of a test's recording: ASCII, and another one for each test, whatever its id holds and wherever it had to be cut."""
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in nodeid[-NAME_BYTES:])
+    digest = hashlib.sha256(nodeid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return "%s-%s.nrg" % (name.lstrip("-.") or "test", digest)
+
+
+def shown(nodeid):
+    """One line for people: what can't be printed, or would turn or move the rest, is written as its number."""
+    cut = nodeid if len(nodeid) <= SHOWN_LETTERS else nodeid[:SHOWN_LETTERS] + "..."
+    return "".join(c if c.isprintable() else c.encode("unicode-escape").decode("ascii") for c in cut)
 
 
 class Limit:
@@ -57,7 +73,7 @@ class Measured:
         try:
             run.start()
             self.run = run
-        except nrg.Error as error:
+        except (nrg.Error, OSError, ValueError) as error:
             warnings.warn("nrg: not measured: %s" % error)
 
     def stop(self):
@@ -68,7 +84,7 @@ class Measured:
         try:
             self.run.stop()
             program, machine = self.run.program_energy(), self.run.energy()
-        except nrg.Error as error:
+        except (nrg.Error, OSError, ValueError) as error:
             warnings.warn("nrg: not measured: %s" % error)
             return None
         self.figures = (program.joules, machine.joules, self.run.duration_s, machine.provenance)
@@ -87,19 +103,27 @@ def pytest_configure(config):
     config._nrg_rows = []
 
 
+def _folder(item):
+    """Of its recording. One that can't be made is no reason to fail: starting the recorder then says why."""
+    folder = item.config.getoption("--nrg-folder")
+    try:
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+            return folder
+        item._nrg_folder = tempfile.TemporaryDirectory(prefix="nrg-test-")
+        return item._nrg_folder.name
+    except (OSError, ValueError) as error:
+        warnings.warn("nrg: no place for recordings: %s" % error)
+        return folder or "/nonexistent"
+
+
 def _measured(item):
     """Of an item that is to be measured, made once; else None."""
     if not hasattr(item, "_nrg"):
         mark, wanted = item.get_closest_marker("nrg"), item.config.getoption("--nrg")
         if not (mark or wanted or "nrg_energy" in getattr(item, "fixturenames", ())):
             return None
-        folder = item.config.getoption("--nrg-folder")
-        if folder:
-            os.makedirs(folder, exist_ok=True)
-        else:
-            item._nrg_folder = tempfile.TemporaryDirectory(prefix="nrg-test-")
-        name = "".join(c if c.isalnum() or c in "-_." else "-" for c in item.nodeid)[-120:]
-        item._nrg = Measured(os.path.join(folder or item._nrg_folder.name, name + ".nrg"))
+        item._nrg = Measured(os.path.join(_folder(item), file_name(item.nodeid)))
         if mark and (mark.args or mark.kwargs):
             item._nrg.limit(*mark.args, **mark.kwargs)
     return item._nrg
@@ -145,6 +169,6 @@ def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.write_line("%12s %12s %10s  %s" % ("program", "machine", "time", ""))
     for nodeid, program_j, machine_j, duration_s, provenance in rows[:MAX_SHOWN]:
         joules = ["%.4g J" % j if j is not None else "-" for j in (program_j, machine_j)]
-        terminalreporter.write_line("%12s %12s %8.3g s  %s (%s)" % (*joules, duration_s or 0, nodeid, provenance))
+        terminalreporter.write_line("%12s %12s %8.3g s  %s (%s)" % (*joules, duration_s or 0, shown(nodeid), provenance))
     if len(rows) > MAX_SHOWN:
         terminalreporter.write_line("and %d more" % (len(rows) - MAX_SHOWN))

@@ -5,17 +5,30 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/secret.h"
+
+/* A place may be a URI, which is longer than `where` can be: its password goes before it is cut. */
+static void hide_place(struct nrg_error *err, const char *where)
+{
+    if (strstr(where, "://"))
+        nrg_mask_uri(err->where, sizeof err->where, where);
+    else
+        nrg_mask_text(err->where, sizeof err->where, where);
+}
+
 int nrg_fail_at(struct nrg_error *err, int code, const char *where, long long offset,
                 const char *fmt, ...)
 {
     if (err) {
+        char what[sizeof err->what];
         va_list ap;
         err->code = code;
         err->offset = offset;
-        snprintf(err->where, sizeof err->where, "%s", where ? where : "");
         va_start(ap, fmt);
-        vsnprintf(err->what, sizeof err->what, fmt, ap);
+        vsnprintf(what, sizeof what, fmt, ap);
         va_end(ap);
+        nrg_mask_text(err->what, sizeof err->what, what);
+        hide_place(err, where ? where : "");
     }
     return code;
 }

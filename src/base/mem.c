@@ -115,6 +115,13 @@ bool nrg_is_control(unsigned code)
            (code >= 0x2066 && code <= 0x2069);
 }
 
+int nrg_copy_whole(char *dst, size_t size, const char *src)
+{
+    bool fits = strlen(src) < size;
+    nrg_copy(dst, size, fits ? src : "");
+    return fits ? 0 : -ENAMETOOLONG;
+}
+
 void nrg_copy_clean(char *dst, size_t size, const char *src, size_t len)
 {
     size_t out = 0;

@@ -57,6 +57,10 @@ bool nrg_is_control(unsigned code);
 /* Copies at most size-1 bytes and terminates; never fails, cuts silently (labels, names). */
 void nrg_copy(char *dst, size_t size, const char *src);
 
+/* The same where a part of the text would be another one (paths, commands, names that are
+ * compared): 0, or -ENAMETOOLONG and "". */
+int nrg_copy_whole(char *dst, size_t size, const char *src);
+
 /*
  * Copies text from a file for people to read: bytes that are not valid UTF-8 and characters of
  * nrg_is_control become '?', trailing white space goes.

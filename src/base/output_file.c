@@ -46,3 +46,12 @@ FILE *nrg_output_file(const char *path, bool overwrite, struct nrg_error *err)
         fail_to_open(path, -errno, err);
     return fd < 0 ? NULL : use_descriptor(fd, path, err);
 }
+
+FILE *nrg_output_private(const char *path, struct nrg_error *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+    if (fd < 0)
+        nrg_fail(err, -errno, path, "cannot write: %s%s", strerror(errno),
+                 errno == EEXIST ? " (give another name: nothing is overwritten)" : "");
+    return fd < 0 ? NULL : use_descriptor(fd, path, err);
+}

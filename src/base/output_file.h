@@ -12,6 +12,9 @@
 
 #include "base/error.h"
 
+/* A file that is not there yet and that nobody else may read, from its first byte. */
+FILE *nrg_output_private(const char *path, struct nrg_error *err);
+
 /* Without `overwrite` only a file that is not there yet. */
 FILE *nrg_output_file(const char *path, bool overwrite, struct nrg_error *err);
 

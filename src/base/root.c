@@ -35,7 +35,9 @@ static bool is_below(const char *path, const struct part *part)
 int nrg_root_init(struct nrg_root *root, const char *path, struct nrg_error *err)
 {
     *root = (struct nrg_root){.fd = -1};
-    nrg_copy(root->path, sizeof root->path, path && *path ? path : "/");
+    if (nrg_copy_whole(root->path, sizeof root->path, path && *path ? path : "/"))
+        return nrg_fail(err, -ENAMETOOLONG, path, "cannot use this as root: longer than %zu bytes",
+                        sizeof root->path - 1);
     if (!strcmp(root->path, "/"))
         return 0;
     root->fd = open(root->path, O_PATH | O_DIRECTORY | O_CLOEXEC);

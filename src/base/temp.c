@@ -9,7 +9,7 @@
 
 const char *nrg_temp_dir(void)
 {
-    const char *given = getenv("TMPDIR");
+    const char *given = secure_getenv("TMPDIR");
     return given && *given ? given : "/tmp";
 }
 
@@ -28,8 +28,8 @@ FILE *nrg_temp_file(void)
     char name[4096];
     int fd = open(nrg_temp_dir(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0) {
-        snprintf(name, sizeof name, "%.4000s/nrg-XXXXXX", nrg_temp_dir());
-        fd = mkostemp(name, O_CLOEXEC);
+        int n = snprintf(name, sizeof name, "%s/nrg-XXXXXX", nrg_temp_dir());
+        fd = n < (int)sizeof name ? mkostemp(name, O_CLOEXEC) : -1;
         if (fd >= 0)
             unlink(name);
     }

@@ -11,6 +11,10 @@
 
 #include "base/error.h"
 
+/* 0: only root can, whoever asks. Folders that everybody can write are refused, too: what lies in
+ * one was put there by somebody. */
+int nrg_trust_system_file(const char *path, struct nrg_error *err);
+
 /* 0: only this user and root can change what `path`, from the root folder on, leads to. */
 int nrg_trust_file(const char *path, struct nrg_error *err);
 

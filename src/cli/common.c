@@ -22,13 +22,12 @@ int nrg_complain(const struct nrg_error *err, int code)
 
 int nrg_usage(const struct nrg_cli *cli, const char *format, ...)
 {
-    char text[4500], clean[sizeof text];
+    char who[64];
     va_list args;
+    snprintf(who, sizeof who, "nrg %s", cli->command->name);
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    nrg_say_as(who, format, args);
     va_end(args);
-    nrg_copy_clean(clean, sizeof clean, text, strlen(text));
-    fprintf(stderr, "nrg %s: %s\n", cli->command->name, clean);
     return 2;
 }
 

@@ -1,13 +1,15 @@
 /* See desk.h. */
 #include "cli/desk.h"
 
+#include <limits.h>
+
 #include "cli/internal.h"
 
 /* Layouts are read with --no-meter too: a --meter may name one. */
 int nrg_desk_read(struct nrg_desk *desk, struct nrg_cli *cli, struct nrg_sensor_options *options,
                   struct nrg_error *err)
 {
-    char folder[400];
+    char folder[PATH_MAX];
     int rc = nrg_meter_config_read(&desk->config, nrg_settings_folder(folder, sizeof folder), err);
     if (rc)
         return rc;

@@ -24,4 +24,10 @@ bool nrg_privilege_drop(void);
  */
 void nrg_privilege_hide_memory(void);
 
+/*
+ * For root in the place of a user, after seteuid(): what the program's file would give to the user
+ * takes effect. Without such, and where file systems give nothing (nosuid), nothing changes.
+ */
+void nrg_privilege_of_file(void);
+
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/secret.h"
 
 enum { OUT_BYTES = 4096, SHOWN_BYTES = 8 };
 
@@ -160,13 +161,29 @@ int nrg_screen_fd(FILE *stream)
     return stream == stdout ? STDOUT_FILENO : stream == stderr ? STDERR_FILENO : fileno(stream);
 }
 
+/*
+ * Passwords go before anything is cut, because half of one is not recognised any more. Only what
+ * is long needs memory for that: a message that there is none must come through.
+ */
+void nrg_say_as(const char *who, const char *format, va_list args)
+{
+    char text[4600], clean[sizeof text], *whole = NULL;
+    va_list again;
+    va_copy(again, args);
+    bool cut = vsnprintf(text, sizeof text, format, args) >= (int)sizeof text;
+    if (cut && vasprintf(&whole, format, again) < 0)
+        whole = NULL;
+    va_end(again);
+    nrg_mask_text(clean, sizeof clean, whole ? whole : text);
+    nrg_copy_clean(text, sizeof text, clean, strlen(clean));
+    fprintf(stderr, "%s: %s\n", who, text);
+    free(whole);
+}
+
 void nrg_say(const char *format, ...)
 {
-    char text[4600], clean[sizeof text];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    nrg_say_as("nrg", format, args);
     va_end(args);
-    nrg_copy_clean(clean, sizeof clean, text, strlen(text));
-    fprintf(stderr, "nrg: %s\n", clean);
 }

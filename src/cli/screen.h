@@ -9,6 +9,7 @@
 #ifndef NRG_CLI_SCREEN_H
 #define NRG_CLI_SCREEN_H
 
+#include <stdarg.h>
 #include <stdio.h>
 
 /* Puts the guard before stdout and stderr. Once, at the start, before anything is printed. */
@@ -17,7 +18,12 @@ void nrg_screen_guard(void);
 /* The descriptor behind a stream; a guarded one has none that fileno() knows. */
 int nrg_screen_fd(FILE *stream);
 
-/* One line on stderr, "nrg: ...", with clean text (nrg_copy_clean): what is meant for people. */
+/* One line on stderr, "nrg: ...", with clean text (nrg_copy_clean) and without passwords
+ * (base/secret.h): what is meant for people. */
 void nrg_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same behind another name than "nrg". */
+void nrg_say_as(const char *who, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 
 #endif

@@ -2,6 +2,7 @@
 #include "cli/settings.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +119,7 @@ static int store_entry(struct nrg_cli *cli, void *values, const struct nrg_meter
 
 int nrg_settings_apply(struct nrg_cli *cli, void *values)
 {
-    char folder[400];
+    char folder[PATH_MAX];
     struct nrg_error err;
     struct nrg_meter_config *config = &cli->settings->config;
     if (nrg_meter_config_read(config, nrg_settings_folder(folder, sizeof folder), &err)) {

@@ -24,7 +24,7 @@ static int option_of(int fd, int name)
 
 int nrg_listen_inherited(struct nrg_error *err)
 {
-    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+    const char *pid = secure_getenv("LISTEN_PID"), *count = secure_getenv("LISTEN_FDS");
     bool ours = pid && count && strtol(pid, NULL, 10) == (long)getpid();
     long n = ours ? strtol(count, NULL, 10) : 0;
     unsetenv("LISTEN_PID");

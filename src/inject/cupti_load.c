@@ -21,8 +21,8 @@ static int note_runtime(struct dl_phdr_info *info, size_t size, void *arg)
     (void)size;
     const char *name = info->dlpi_name ? info->dlpi_name : "";
     const char *slash = strrchr(name, '/');
-    if (!slash || strncmp(slash + 1, "libcudart.so", 12))
-        return 0;
+    if (!slash || strncmp(slash + 1, "libcudart.so", 12) || slash - name >= NRG_CUPTI_PATH)
+        return 0; /* a path that is cut would be another one, and what is there is loaded */
     snprintf(arg, NRG_CUPTI_PATH, "%.*s", (int)(slash - name), name);
     return 1;
 }

@@ -93,7 +93,7 @@ static int nvml_index(const char *bus)
 /* The n-th number of CUDA_VISIBLE_DEVICES, as nrg.torch reads it; the device's own without. */
 static int visible_device(uint32_t device)
 {
-    const char *at = getenv("CUDA_VISIBLE_DEVICES");
+    const char *at = secure_getenv("CUDA_VISIBLE_DEVICES");
     for (uint32_t i = 0; at && i < device; i++) {
         at = strchr(at, ',');
         at = at ? at + 1 : NULL;

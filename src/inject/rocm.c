@@ -305,7 +305,7 @@ static void *open_library(void)
     static const char *const names[] = {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0",
                                         "librocprofiler-sdk.so",
                                         "/opt/rocm/lib/librocprofiler-sdk.so"};
-    const char *chosen = getenv("NRG_ROCPROFILER_LIBRARY");
+    const char *chosen = secure_getenv("NRG_ROCPROFILER_LIBRARY");
     void *library = chosen && *chosen ? dlopen(chosen, RTLD_LAZY | RTLD_LOCAL) : NULL;
     for (size_t i = 0; !library && !chosen && i < sizeof names / sizeof *names; i++)
         library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);

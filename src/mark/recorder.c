@@ -64,8 +64,9 @@ static int find_object(char path[PATH_MAX], struct nrg_error *err)
     const char *given = secure_getenv(NRG_INPROCESS_VARIABLE);
     Dl_info own;
     if (given && *given) {
-        snprintf(path, PATH_MAX, "%s", given);
-        return 0;
+        return snprintf(path, PATH_MAX, "%s", given) < PATH_MAX
+                   ? 0
+                   : nrg_fail(err, -ENAMETOOLONG, NULL, "%s", strerror(ENAMETOOLONG));
     }
     if (!dladdr(&reasons, &own) || !own.dli_fname || !realpath(own.dli_fname, path))
         return nrg_fail(err, -ELIBACC, NULL,

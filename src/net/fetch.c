@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/secret.h"
 
 typedef void CURL;
 struct curl_slist;
@@ -269,7 +270,7 @@ int nrg_fetch_check_url(const char *url, const char *option, struct nrg_error *e
         if ((unsigned char)*p <= ' ' || (unsigned char)*p == 127)
             return nrg_fail(err, -EINVAL, option, "the URL holds a blank or a control character");
     size_t len = strcspn(host, "/?#");
-    if (memchr(host, '@', len))
+    if (memchr(host, '@', len) || nrg_has_password(url))
         return nrg_fail(err, -EINVAL, option,
                         "the URL must not hold a password: it would be kept in the recording");
     if (!is_place(host, len))
@@ -280,7 +281,7 @@ int nrg_fetch_check_url(const char *url, const char *option, struct nrg_error *e
 
 void nrg_fetch_public_url(const char *url, char *to, size_t size)
 {
-    nrg_copy(to, size, url);
+    nrg_mask_text(to, size, url);
     char *host = strstr(to, "http://");
     if (!host)
         host = strstr(to, "https://");

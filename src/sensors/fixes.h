@@ -36,11 +36,21 @@ enum nrg_problem {
 #define NRG_FIX_BYTES     2048
 #define NRG_DAEMON_SOCKET "/run/nrg/nrgd.sock"
 
+/* Which of several remedies is taken first, whatever they are for. */
+enum nrg_harm {
+    NRG_HARM_SETTING,    /* nobody may do more: a module, a mount, a clock */
+    NRG_HARM_DAEMON,     /* a group may ask nrgd */
+    NRG_HARM_GROUP,      /* a group may read files */
+    NRG_HARM_CAPABILITY, /* nrg may do more, and starts in another way */
+    NRG_HARM_EVERYBODY,  /* all users of the machine may read it */
+};
+
 struct nrg_fix {
     const char *words;   /* when it is for, or all there is to say; NULL */
     const char *command; /* for a shell; NULL: there is no command that would do it */
     const char *remark;  /* NULL */
     bool tried;          /* by nrg's tests, in a namespace: it makes the sensor readable */
+    enum nrg_harm harm;
 };
 
 /* The remedies, one per line; "" when there are none. Returns buf. */
@@ -51,16 +61,17 @@ const char *nrg_fixes(const struct nrg_root *root, enum nrg_problem problem,
 size_t nrg_fixes_list(const struct nrg_root *root, enum nrg_problem problem, struct nrg_fix *out,
                       size_t max);
 
-/* It opens something to all users of the machine. */
-bool nrg_fix_is_for_everybody(const struct nrg_fix *fix);
-
 /* One remedy as a line: "when:  command   (remark)". Returns its length, as snprintf does. */
 size_t nrg_fix_line(const struct nrg_fix *fix, char *buf, size_t size);
 
 /* The remedy of which `line`, of len bytes, is the text. False: it is of no row of the table. */
 bool nrg_fix_find(const char *line, size_t len, struct nrg_fix *fix);
 
-/* For a file of any other sensor that can't be read. Returns buf. */
+/* Its command as it is to be run on this machine; "" when there is none, and with -ENAMETOOLONG. */
+int nrg_fix_command(const struct nrg_fix *fix, char *buf, size_t size);
+
+/* For a file of any other sensor that can't be read; "" for a path that a shell would not take as
+ * it stands. Returns buf. */
 const char *nrg_fix_file(const char *path, char buf[NRG_FIX_BYTES]);
 
 /* The command in a line of nrg_fix_file; NULL when it is none. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/secret.h"
 #include "sensors/covers.h"
 #include "sensors/drivers.h"
 #include "sensors/files.h"
@@ -105,8 +106,9 @@ static int probe_config_meter(struct nrg_probe *probe, const struct nrg_meter_en
     nrg_probe_forget(probe, first);
     if (rc == -EINVAL)
         return nrg_fail(err, rc, meter->where, "%s", why.what);
-    return nrg_probe_unavailable(probe, meter->text, NULL, "%s (meter of %s)", why.what,
-                                 meter->where);
+    char shown[sizeof probe->unavailable->what];
+    nrg_mask_uri(shown, sizeof shown, meter->text);
+    return nrg_probe_unavailable(probe, shown, NULL, "%s (meter of %s)", why.what, meter->where);
 }
 
 /* Meters come first, so that a meter that the user plugged in gets the name `wall`. */

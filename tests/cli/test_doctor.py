@@ -12,6 +12,9 @@ PARANOID = "proc/sys/kernel/perf_event_paranoid"
 CLOCKS = "sys/devices/system/clocksource/clocksource0/"
 POLICY = "sys/devices/system/cpu/cpufreq/policy{}/scaling_governor"
 ZONE = "sys/class/powercap/intel-rapl:0/"
+PMU = {"sys/bus/event_source/devices/power/" + name: text for name, text in {
+    "type": "33\n", "cpumask": "0\n", "events/energy-pkg": "event=0x02\n", "events/energy-pkg.scale": "2.3283064365386962890625e-10\n",
+    "events/energy-pkg.unit": "Joules\n", "format/event": "config:0-7\n"}.items()}
 SYSTEMD = {"run/systemd/system/x": ""}
 DEBIAN = {"etc/debian_version": "12.11\n", "etc/os-release": 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n'}
 
@@ -147,6 +150,74 @@ class Systems(Trees):
             self.assertNotIn(name, everything)
 
 
+HOMES = "/ho" "me"
+# A made-up host, by everything that names it or its people. Each stands alone, in a path and in a sentence.
+IDENTIFIERS = """
+    6f1a2b3c-4d5e-6f70-8192-a3b4c5d6e7f8 6F1A2B3C-4D5E-6F70-8192-A3B4C5D6E7F9 GPU-5a1b2c3d-1e2f-3a4b-5c6d-7e8f9a0b1c2d pod6f1a2b3c_4d5e_6f70_8192_a3b4c5d6e7fa
+    52:54:00:12:34:56 3c-7c-3f-aa-bb-cc 00:02:c9:03:00:a1:b2:c3 0002:c903:00a1:b2c4 0011.22aa.4455 enx3c7c3faabbcc
+    192.168.17.42 203.0.113.254 fe80::3e7c:3fff:feaa:bbcc 2001:db8:17:42::5 2001:db8:0:1:2:3:4:5
+    4c4c4544004d3510804ab4c04f4e3132 f3a2b1c4d5e6 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+    S3Z1NB0K123456A WD-WCC7K0123456 CZC1234ABC PF1A2B3C 0x5000c500a1b2c3d4 naa.5000c500a1b2c3d5 eui.0025385171905021 iqn.2001-04.com.hartmann:disk1
+    nvme-SAMSUNG_MZVLB512HAJQ_S4EWNX0M123456 SHA256:mVvPq7LfWcXyZ0aBcD3eFgHiJkLm
+    alice.hartmann@physics.hartmann-lab.example root@gpu17.hartmann-lab.example bob@gpu17
+    gpu17.hartmann-lab.example gpu17 login2.hartmann-lab.example hartmann-lab.example alice ~/carol Hartmann""".replace("~", HOMES).split()
+NAMED = {"Serial\t\t: 10000000abcd9f": "10000000abcd9f", "Serial Number: 7XJ2PK3": "7XJ2PK3", "ID_SERIAL=A502": "A502", "ssid=Hartmanns Netz": "Hartmanns Netz",
+         '"gpu_serial": "1322621035123"': "1322621035123", "product_uuid: x-y-z": "x-y-z", "/dev/disk/by-label/ALICE-BACKUP": "ALICE-BACKUP", HOMES + "/dora/models": "dora"}
+USEFUL = ["6.1.0-18-amd64", "Debian 12.2.0-14", "525.105.17", "0000:3b:00.0", "10de:1eb1", "12:34:56.789", "2026-11-18 20:15:00", "1763496900123456789 ns", "1234567890 uJ",
+          "CapEff:\t000001ffffffffff", "SigCgt:\t0000000100004a02", "user@1000.service", "0::/system.slice/", "x86_64", "Intel(R) Xeon(R) Gold 6130", "2300.000 MHz",
+          "0x2007006", "GenuineIntel", "avx512_vnni", "intel-rapl:0:1", "hwmon3/temp1_input", "GV100GL", "3.14 W", "VDD_CPU_GPU_CV", "/usr/local/lib", "127.0.0.1", "INTC1056"]
+
+
+@needs_root
+class Bundle(Trees):
+    """Nothing of a made-up host survives, and what a bug report needs does."""
+
+    def bundle(self, *options, code=None):
+        lines = [f"a {i} b ({i}), \"{i}\" /x/{i}/y key={i};" for i in IDENTIFIERS] + list(NAMED) + [f"{u}" for u in USEFUL]
+        lines = [line for line in lines if not line.startswith(("Cap", "Sig"))]
+        files = {**SYSTEMS["debian"][0], "proc/version": "\n".join(lines), "proc/self/status": "\n".join(u for u in USEFUL if u.startswith(("Cap", "Sig"))) + "\n",
+                 "etc/hostname": "gpu17\n", "etc/hosts": "127.0.0.1 localhost\n127.0.1.1 gpu17.hartmann-lab.example gpu17\n203.0.113.9 login2.hartmann-lab.example\n",
+                 "etc/resolv.conf": "nameserver 203.0.113.1\nsearch hartmann-lab.example\n",
+                 "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nalice:x:1000:1000:Hartmann,,,:~/alice:/bin/sh\ncarol:x:1001:1001::~/carol:/bin/sh\n".replace("~", HOMES),
+                 "proc/self/cgroup": "0::/system.slice/docker-" + IDENTIFIERS[17] + ".scope\n",
+                 "sys/class/power_supply/hid-3c:7c:3f:aa:bb:cc-battery/type": "Battery\n", "sys/class/powercap/intel-rapl:0:1/name": "core\n",
+                 "sys/class/hwmon/hwmon3/temp1_input": "41000\n"}
+        tree = self.make(files)
+        done = self.nrg("doctor", "--root", tree, "--bundle", *options)
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_no_identifier_survives_and_useful_text_does(self):
+        self.bundle(self.path("b.tar"), code=0)
+        with tarfile.open(self.path("b.tar")) as tar:
+            members = {m.name: tar.extractfile(m).read().decode() for m in tar.getmembers()}
+        everything = "".join(members.values())
+        for secret in IDENTIFIERS + list(NAMED.values()):
+            with self.subTest(secret):
+                self.assertNotRegex(everything.lower(), r"(?<![a-z])" + re.escape(secret.lower()) + r"(?![a-z])")
+        for useful in USEFUL:
+            with self.subTest(useful):
+                self.assertIn(useful, everything)
+        json.loads(members["nrg-doctor/doctor.json"])
+        self.assertIn("/sys/class/power_supply/hid-<address>-battery", members["nrg-doctor/folders.txt"])
+        self.assertIn("0::/system.slice/docker-<id>.scope", members["nrg-doctor/proc/self/cgroup"])
+
+    def test_nobody_else_may_read_it_and_nothing_is_overwritten(self):
+        old = os.umask(0)
+        self.addCleanup(os.umask, old)
+        self.bundle(self.path("b.tar"), code=0)
+        self.assertEqual(oct(os.stat(self.path("b.tar")).st_mode & 0o777), "0o600")
+        os.symlink(self.path("elsewhere"), self.path("link.tar"))
+        self.write("there.tar", "mine")
+        for name in ("link.tar", "there.tar"):
+            done = self.bundle(self.path(name), code=1)
+            self.assertIn("give another name", self.one_line(done.stderr))
+        self.assertFalse(os.path.exists(self.path("elsewhere")))
+        with open(self.path("there.tar")) as f:
+            self.assertEqual(f.read(), "mine")
+
+
 @needs_root
 class Tried(Trees):
     """In a root folder of its own (bind mounts, chroot), where `live` is the made tree. Users and groups are a copy."""
@@ -226,6 +297,79 @@ class Tried(Trees):
         self.assertEqual([p for p in json.loads(after)["problems"] if "nrgd" in p["what"]], [])
         package = [c for c in json.loads(seen)["channels"] if c["name"] == "package-0" and c["used"]][0]
         self.assertEqual((package["driver"], package["update_period_s"]), ("nrgd", 0.001))
+
+    def stand_ins(self, tree, **scripts):
+        """Programs of the system that write down how they were called, then do what is given here. In front of PATH, and root's."""
+        folder = os.path.join(tree, "stand-in")
+        for name in ("apt", "systemctl", "sysctl", "setcap", "chgrp", "modprobe", "udevadm", "groupadd", "usermod"):
+            self.write(os.path.join(folder, name), f"#!/bin/sh\necho {name} $* >> /tmp/called\n{scripts.get(name, 'exit 1')}\n", 0o755)
+        self.write(os.path.join(folder, "nrg"), "#!/bin/sh\nexit 0\n", 0o755)  # not the one that runs
+        return folder
+
+    def repaired(self, tree, before="true", script="true", **scripts):
+        """--fix: what was called, in order, what was said, and the exit code."""
+        self.stand_ins(tree, **scripts)
+        self.write(os.path.join(tree, "tmp/called"), "")
+        shim = os.path.join(os.path.dirname(NRG), "tests", "libfake-perf.so")
+        preload = "" if sanitizer_library() else "LD_PRELOAD=/opt/libfake-perf.so "
+        shutil.copy(shim, os.path.dirname(nrg_of_everybody()))
+        done = self.inside(f"{before}; PATH=/stand-in:$PATH; {preload}$NRG doctor --fix --user nobody; echo code $?; {script}; echo ====; cat /tmp/called", tree)
+        said, called = done.stdout.split("====\n")
+        return called.splitlines(), said + done.stderr
+
+    def both_ways(self):
+        files = {**rapl(), **PMU, **SYSTEMD, **DEBIAN, "proc/cpuinfo": INTEL.format("")}
+        return self.make(files)
+
+    def real(self, name):
+        return f'exec {shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")} "$@"'
+
+    def test_two_problems_that_begin_alike_are_two(self):
+        tree = self.both_ways()
+        self.stand_ins(tree)
+        problems = json.loads(self.inside("$NRG doctor --json --user nobody", tree).stdout)["problems"]
+        what = [p["what"] for p in problems]
+        self.assertEqual(len(what), len(set(what)), what)
+        self.assertIn("RAPL through perf", what)
+        self.assertTrue(any("energy_uj" in p["why"] for p in problems), what)
+
+    def test_the_least_harmful_of_all_problems_comes_first_and_one_is_enough(self):
+        called, said = self.repaired(self.both_ways(), chgrp=self.real("chgrp"))
+        self.assertEqual([c.split()[0] for c in called], ["apt", "chgrp"], said)
+        self.assertIn("no problem\ncode 0", said)
+
+    def test_nrgd_is_enough(self):
+        serve = ("grep -q ^nrg: /etc/group || echo nrg:x:64999: >> /etc/group; mkdir -p /run/nrg; /opt/nrgd --idle 0 --socket /run/nrg/nrgd.sock " +
+                 " ".join(self.sanitizer_options()) + " >/dev/null 2>&1 & echo $! > /tmp/daemon; until [ -S /run/nrg/nrgd.sock ]; do sleep 0.05; done")
+        called, said = self.repaired(self.both_ways(), apt=serve, usermod=self.real("usermod"), script="kill $(cat /tmp/daemon)")
+        self.assertEqual([c.split()[0] for c in called], ["apt", "usermod"], said)
+        self.assertIn("no problem\ncode 0", said)
+
+    @unittest.skipIf(sanitizer_library(), "a shim and a sanitizer do not go together")
+    def test_capabilities_come_last_go_to_the_program_that_runs_and_count(self):
+        """The next look sees with them, as the user's next start will."""
+        tree = self.make({"sys/class/x/y": "", **PMU, **SYSTEMD, **DEBIAN, "proc/cpuinfo": INTEL.format("")})
+        level = "echo 2 > /tmp/level; touch /proc/sys/kernel/perf_event_paranoid 2>/dev/null; mount --bind /tmp/level /proc/sys/kernel/perf_event_paranoid"
+        called, said = self.repaired(tree, level, script="PATH=$PATH:/usr/sbin setcap -r /opt/nrg 2>/dev/null; umount /proc/sys/kernel/perf_event_paranoid", setcap=self.real("setcap"))
+        self.assertEqual(called[:2], ["apt install nrgd", "setcap cap_perfmon,cap_net_admin=ep /opt/nrg"], said)
+        self.assertIn("rapl-perf", said)
+        self.assertIn("no problem\ncode 0", said)
+
+    def test_no_capabilities_where_others_can_write(self):
+        for mode, who in (("chmod 777 /opt/.", "chmod 755 /opt/."), ("chown nobody /opt/.", "chown root /opt/."), ("chmod g+w /opt/nrg", "chmod g-w /opt/nrg")):
+            with self.subTest(mode):
+                tree = self.make({"sys/class/x/y": "", **PMU, **SYSTEMD, **DEBIAN, "proc/cpuinfo": INTEL.format("")}, mode.replace(" ", "-").replace("/", "_"))
+                called, said = self.repaired(tree, mode, script=who)
+                self.assertFalse([c for c in called if "setcap" in c], called)
+                self.assertIn("code 1", said)
+                self.assertIn("install it where root alone can write", said)
+
+    def test_folders_of_others_in_path_are_passed_over(self):
+        tree = self.both_ways()
+        self.write(os.path.join(tree, "theirs/chgrp"), "#!/bin/sh\necho theirs >> /tmp/called\nexit 1\n", 0o755)
+        called, said = self.repaired(tree, "chown nobody /theirs; PATH=/theirs:.:$PATH", chgrp=self.real("chgrp"))
+        self.assertNotIn("theirs", called)
+        self.assertIn("no problem", said)
 
     def sanitizer_options(self):
         return ["--no-filter"] if sanitizer_library() else []

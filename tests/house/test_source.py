@@ -19,6 +19,15 @@ class Source(house.Case):
                 with self.subTest(name):
                     self.assertTrue(house.text(name).startswith("/*"), name)
 
+    def test_the_environment_is_read_as_for_a_privileged_program(self):
+        """Code that is put into other programs, sensors and nrgd: whoever starts them with more rights than his own chooses nothing there."""
+        plain = re.compile(r"(?<!secure_)\bgetenv\(")
+        names = [n for n in house.tracked_files("*.c", "*.h") if n.startswith(("src/", "python/", "daemon/")) and not n.startswith("src/cli/")]
+        self.assertGreater(len(names), 50)
+        for name in names:
+            for number, line in enumerate(house.text(name).splitlines(), 1):
+                self.assertIsNone(plain.search(line), f"{name}:{number}: secure_getenv, please: {line}")
+
     def test_no_registry_host_names_or_machine_paths(self):
         # In parts, so that this file does not hold what it forbids.
         bad = re.compile("|".join(["deb" + r"\.debian", "py" + r"pi\.org", "python" + "hosted",

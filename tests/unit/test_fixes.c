@@ -140,6 +140,8 @@ static void lines_are_remedies(void **state)
                         "sudo chgrp \"$(id -gn)\" /sys/class/hwmon/hwmon0/power1_input && sudo "
                         "chmod g+r /sys/class/hwmon/hwmon0/power1_input");
     assert_null(nrg_fix_file_command("until the next boot:  rm -rf /"));
+    assert_string_equal(nrg_fix_file("/sys/a b", fix), ""); /* a shell would see two words */
+    assert_string_equal(nrg_fix_file("/sys/$(id)", fix), "");
     tree_release(&t);
 }
 

@@ -10,6 +10,7 @@
 #include <nrg/nrg.h>
 
 #include "base/json/set.h"
+#include "base/output_file.h"
 #include "cli/doctor/bundle.h"
 #include "cli/doctor/diagnosis.h"
 #include "cli/doctor/repair.h"
@@ -197,9 +198,9 @@ static void print_look(const struct look *look)
 static int write_bundle(const struct nrg_cli *cli, const struct look *look, const char *path)
 {
     struct nrg_error err;
-    FILE *out = nrg_output_open(path);
+    FILE *out = nrg_is_stdout(path) ? stdout : nrg_output_private(path, &err);
     if (!out)
-        return 1;
+        return nrg_complain(&err, 1);
     json_t *doc = to_json(cli, look);
     int rc = nrg_bundle_write(&cli->ctx, doc, out, &err);
     json_decref(doc);
@@ -207,15 +208,26 @@ static int write_bundle(const struct nrg_cli *cli, const struct look *look, cons
     return rc ? nrg_complain(&err, 1) : code;
 }
 
-/* Returns how many were done. */
-static size_t repair_all(const struct nrg_diagnosis *diagnosis, const char *user)
+/* Until there is no problem, or nothing left that helps. What one remedy has changed decides about
+ * the next, so there is a look after each. 0, or negative without a look. */
+static int repair_all(const struct nrg_cli *cli, const char *guise, const char *user,
+                      struct look *look, struct nrg_error *err)
 {
-    size_t done = 0;
-    for (size_t i = 0; i < diagnosis->problems.n; i++)
-        done += nrg_repair(&diagnosis->problems.items[i], user);
-    if (!done)
+    struct nrg_repairs repairs = {0};
+    bool looked = true;
+    int rc = 1;
+    while (looked && (rc = nrg_repair(&repairs, &look->diagnosis.problems, user)) > 0) {
+        release_look(look);
+        looked = !(rc = look_as(cli, guise, look, err));
+    }
+    if (!rc && !repairs.n)
         printf("there is nothing that a command could do here\n");
-    return done;
+    nrg_repairs_release(&repairs);
+    if (rc && looked) {
+        release_look(look);
+        nrg_fail(err, rc, NULL, "out of memory");
+    }
+    return rc;
 }
 
 static int show(const struct nrg_cli *cli, const struct values *v, const struct look *look)
@@ -247,11 +259,8 @@ static int run_doctor(struct nrg_cli *cli, void *values, int argc, char **argv)
     const char *guise = geteuid() ? NULL : user;
     if (look_as(cli, guise, &look, &err))
         return nrg_complain(&err, 1);
-    if (v->fix && repair_all(&look.diagnosis, user)) {
-        release_look(&look);
-        if (look_as(cli, guise, &look, &err))
-            return nrg_complain(&err, 1);
-    }
+    if (v->fix && repair_all(cli, guise, user, &look, &err))
+        return nrg_complain(&err, 1);
     int code = show(cli, v, &look);
     release_look(&look);
     return code;

@@ -120,8 +120,8 @@ static int write_svg(const struct nrg_analysis *a, const char *path)
     char name[4096];
     if (nrg_output_check(path)) /* dot itself writes it */
         return 1;
-    snprintf(name, sizeof name, "%.4000s/nrg-graph-XXXXXX", nrg_temp_dir());
-    int fd = mkstemp(name);
+    int n = snprintf(name, sizeof name, "%s/nrg-graph-XXXXXX", nrg_temp_dir());
+    int fd = n < (int)sizeof name ? mkstemp(name) : -1;
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out) {
         nrg_say("cannot make a temporary file: %s", strerror(errno));

@@ -194,10 +194,8 @@ static int open_recorder(struct session *s, int argc, char **argv)
     o.sensors.llm = v->llm;
     if (nrg_output_check(v->show.json))
         return EXIT_NRG_FAILED;
-    if (v->output)
-        nrg_copy(s->path, sizeof s->path, v->output);
-    else
-        nrg_run_default_path(s->path, sizeof s->path);
+    if (nrg_run_output_path(v->output, s->path, sizeof s->path))
+        return EXIT_NRG_FAILED;
     /* A command is measured even when it can't mark spans; the report says so. */
     if (argc)
         nrg_span_segment_init(&s->spans, false, &no_spans);

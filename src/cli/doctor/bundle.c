@@ -4,20 +4,16 @@
  */
 #include "cli/doctor/bundle.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #include "base/mem.h"
+#include "cli/doctor/redact.h"
 
 #define BLOCK     512
 #define MAX_BYTES 16384 /* of one file */
-#define MANY_HEX  16
 
 static const char *const files[] = {
     "/etc/os-release",
@@ -44,51 +40,11 @@ static const char *const folders[] = {
     "/sys/class/powercap",           "/sys/class/hwmon", "/sys/class/power_supply",
     "/sys/bus/event_source/devices", "/dev/cpu",         "/run/nrg"};
 
-/* Length of a word of the text to replace at p, with what to put there in *by; 0: none. */
-static size_t secret_at(const char *p, size_t left, const char *const words[][2], const char **by)
-{
-    for (size_t i = 0; words[i][1]; i++) {
-        size_t len = words[i][0] ? strlen(words[i][0]) : 0;
-        if (len >= 2 && len <= left && !strncmp(p, words[i][0], len)) {
-            *by = words[i][1];
-            return len;
-        }
-    }
-    size_t hex = 0;
-    while (hex < left && isxdigit((unsigned char)p[hex]))
-        hex++;
-    *by = "<id>";
-    return hex >= MANY_HEX ? hex : 0;
-}
-
-char *nrg_bundle_redact(const char *text, size_t len)
-{
-    struct utsname system;
-    const struct passwd *user = getpwuid(getuid());
-    struct nrg_str out = {0};
-    int rc = nrg_str_add(&out, "", 0);
-    bool named = !uname(&system);
-    const char *const words[][2] = {{user ? user->pw_dir : NULL, "<home>"},
-                                    {getenv("HOME"), "<home>"},
-                                    {named ? system.nodename : NULL, "<host>"},
-                                    {user ? user->pw_name : NULL, "<user>"},
-                                    {getenv("SUDO_USER"), "<user>"},
-                                    {NULL, NULL}};
-    for (size_t at = 0; !rc && at < len;) {
-        const char *by;
-        /* In the middle of a word a name is none: user "al" is not in "available". */
-        bool begins = !at || !isalnum((unsigned char)text[at - 1]);
-        size_t secret = begins ? secret_at(text + at, len - at, words, &by) : 0;
-        if (secret && secret < len - at && isalnum((unsigned char)text[at + secret]))
-            secret = 0;
-        rc = secret ? nrg_str_add(&out, by, strlen(by)) : nrg_str_add(&out, text + at, 1);
-        at += secret ? secret : 1;
-    }
-    if (!rc)
-        return out.text;
-    nrg_str_release(&out);
-    return NULL;
-}
+struct bundle {
+    const struct nrg_root *root;
+    struct nrg_identity identity;
+    FILE *out;
+};
 
 static int put_member(FILE *out, const char *name, const char *text, size_t len)
 {
@@ -96,7 +52,7 @@ static int put_member(FILE *out, const char *name, const char *text, size_t len)
     unsigned sum = 0;
     snprintf(head, 100, "nrg-doctor/%.88s", *name == '/' ? name + 1 : name);
     memcpy(head + 100,
-           "0000644\0"
+           "0000600\0"
            "0000000\0"
            "0000000\0",
            24);
@@ -118,27 +74,27 @@ static int put_member(FILE *out, const char *name, const char *text, size_t len)
     return ferror(out) ? -EIO : 0;
 }
 
-static int put_redacted(FILE *out, const char *name, const char *text, size_t len)
+static int put_redacted(struct bundle *b, const char *name, const char *text, size_t len)
 {
-    char *clean = nrg_bundle_redact(text, len);
+    char *clean = nrg_redact(&b->identity, text, len);
     if (!clean)
         return -ENOMEM;
-    int rc = put_member(out, name, clean, strlen(clean));
+    int rc = put_member(b->out, name, clean, strlen(clean));
     free(clean);
     return rc;
 }
 
-static int put_file(const struct nrg_root *root, const char *path, FILE *out)
+static int put_file(struct bundle *b, const char *path)
 {
     char text[MAX_BYTES];
-    ssize_t len = nrg_root_read_head(root, path, text, sizeof text);
+    ssize_t len = nrg_root_read_head(b->root, path, text, sizeof text);
     if (len < 0)
         len = snprintf(text, sizeof text, "(%s)\n", strerror((int)-len));
     /* One processor is enough, and the machine's serial number stands behind the last. */
     char *second = strcmp(path, "/proc/cpuinfo") ? NULL : strstr(text, "\n\n");
     if (second)
         len = second + 1 - text;
-    return put_redacted(out, path, text, (size_t)len);
+    return put_redacted(b, path, text, (size_t)len);
 }
 
 static int list_folder(const struct nrg_root *root, const char *path, int depth,
@@ -161,30 +117,37 @@ static int list_folder(const struct nrg_root *root, const char *path, int depth,
     return rc;
 }
 
-static int put_folders(const struct nrg_root *root, FILE *out)
+static int put_folders(struct bundle *b)
 {
     struct nrg_str text = {0};
     int rc = 0;
     for (size_t i = 0; !rc && i < sizeof folders / sizeof *folders; i++)
-        rc = list_folder(root, folders[i], 0, &text);
+        rc = list_folder(b->root, folders[i], 0, &text);
     if (!rc)
-        rc = put_redacted(out, "folders.txt", text.text ? text.text : "", text.len);
+        rc = put_redacted(b, "folders.txt", text.text ? text.text : "", text.len);
     nrg_str_release(&text);
     return rc;
+}
+
+static int put_all(struct bundle *b, json_t *doctor)
+{
+    static const char end[2 * BLOCK];
+    char *text = json_dumps(doctor, JSON_INDENT(1));
+    int rc = text ? put_redacted(b, "doctor.json", text, strlen(text)) : -ENOMEM;
+    free(text);
+    for (size_t i = 0; !rc && i < sizeof files / sizeof *files; i++)
+        rc = put_file(b, files[i]);
+    if (!rc)
+        rc = put_folders(b);
+    return !rc && fwrite(end, 1, sizeof end, b->out) != sizeof end ? -EIO : rc;
 }
 
 int nrg_bundle_write(const struct nrg_context *ctx, json_t *doctor, FILE *out,
                      struct nrg_error *err)
 {
-    static const char end[2 * BLOCK];
-    char *text = json_dumps(doctor, JSON_INDENT(1));
-    int rc = text ? put_redacted(out, "doctor.json", text, strlen(text)) : -ENOMEM;
-    free(text);
-    for (size_t i = 0; !rc && i < sizeof files / sizeof *files; i++)
-        rc = put_file(&ctx->root, files[i], out);
-    if (!rc)
-        rc = put_folders(&ctx->root, out);
-    if (!rc && fwrite(end, 1, sizeof end, out) != sizeof end)
-        rc = -EIO;
+    struct bundle b = {.root = &ctx->root, .out = out};
+    int rc = nrg_identity_learn(&b.identity, b.root);
+    rc = rc ? rc : put_all(&b, doctor);
+    nrg_identity_release(&b.identity);
     return rc ? nrg_fail(err, rc, NULL, "the archive can't be written: %s", strerror(-rc)) : 0;
 }

@@ -1,7 +1,7 @@
 /*
  * An archive (tar) for a bug report: what nrg doctor found as JSON, and the small files of /proc,
- * /sys and /etc that it was found in. Only files of a fixed list; host, user, home folder and long
- * identifiers in them are replaced, counters left out. 0, or a negative errno with err.
+ * /sys and /etc that it was found in. Only files of a fixed list; names and identifiers in them are
+ * replaced (redact.h), counters left out. 0, or a negative errno with err.
  */
 #ifndef NRG_CLI_DOCTOR_BUNDLE_H
 #define NRG_CLI_DOCTOR_BUNDLE_H
@@ -14,8 +14,5 @@
 /* Writes to `out`; does not take the reference to `doctor`. */
 int nrg_bundle_write(const struct nrg_context *ctx, json_t *doctor, FILE *out,
                      struct nrg_error *err);
-
-/* Exposed for tests: replaces host, user, home and runs of 16 and more hexadecimal digits. */
-char *nrg_bundle_redact(const char *text, size_t len);
 
 #endif

@@ -27,11 +27,12 @@ static void add_remedy(struct nrg_finding *finding, const char *line, size_t len
     snprintf(remedy->text, sizeof remedy->text, "%.*s", (int)len, line);
     if (nrg_fix_find(line, len, &fix)) {
         remedy->tried = fix.tried;
-        remedy->for_everybody = nrg_fix_is_for_everybody(&fix);
-        nrg_copy(remedy->command, sizeof remedy->command, fix.command ? fix.command : "");
+        remedy->harm = fix.harm;
+        nrg_fix_command(&fix, remedy->command, sizeof remedy->command);
     } else if (nrg_fix_file_command(remedy->text)) {
         remedy->tried = true;
-        nrg_copy(remedy->command, sizeof remedy->command, nrg_fix_file_command(remedy->text));
+        remedy->harm = NRG_HARM_GROUP;
+        nrg_copy_whole(remedy->command, sizeof remedy->command, nrg_fix_file_command(remedy->text));
     }
 }
 
@@ -86,16 +87,15 @@ static bool is_problem(const struct nrg_unavailable *no, bool covered)
     return no->fix[0] && (!is_one_way(no) || !covered);
 }
 
-/* Several zones of one tree have one reason and one remedy: the first stands for all. */
-static bool is_repeated(const struct nrg_findings *list, const struct nrg_unavailable *no)
+/* Several zones of one tree have one reason and the same remedies: the first stands for all. That
+ * two ways begin with the same remedy (nrgd) is not enough: what follows differs. */
+static bool is_repeated(const struct nrg_probe *probe, size_t u)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        const struct nrg_finding *finding = &list->items[i];
-        size_t len = strcspn(no->fix, "\n");
-        if (len && finding->n_remedies && strlen(finding->remedies[0].text) == len &&
-            !strncmp(finding->remedies[0].text, no->fix, len))
+    const struct nrg_unavailable *no = &probe->unavailable[u];
+    for (size_t i = 0; i < u; i++)
+        if (no->fix[0] && probe->unavailable[i].driver == no->driver &&
+            !strcmp(probe->unavailable[i].fix, no->fix))
             return true;
-    }
     return false;
 }
 
@@ -108,7 +108,7 @@ static int diagnose_sensors(const struct nrg_probe *probe, struct nrg_diagnosis 
     for (size_t u = 0; !rc && u < probe->n_unavailable; u++) {
         const struct nrg_unavailable *no = &probe->unavailable[u];
         bool problem = has_sys && is_problem(no, covered);
-        if (problem && is_repeated(&out->problems, no))
+        if (problem && is_repeated(probe, u))
             continue;
         rc = nrg_findings_add(problem ? &out->problems : &out->notes, no->what,
                               problem ? no->fix : "", "%s", no->why);

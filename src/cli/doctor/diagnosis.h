@@ -15,10 +15,10 @@
 #define NRG_MAX_REMEDIES 8
 
 struct nrg_doctor_remedy {
-    char text[NRG_FIX_BYTES]; /* as it is shown */
-    char command[1024];       /* for a shell, "" */
-    bool tried;               /* by nrg's tests (fixes.h) */
-    bool for_everybody;
+    char text[NRG_FIX_BYTES];    /* as it is shown */
+    char command[NRG_FIX_BYTES]; /* for a shell, "" */
+    bool tried;                  /* by nrg's tests (fixes.h) */
+    enum nrg_harm harm;
 };
 
 struct nrg_finding {

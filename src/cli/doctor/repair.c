@@ -10,6 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/mem.h"
+#include "base/trust.h"
+#include "cli/privilege.h"
+
 int nrg_guise_begin(struct nrg_guise *guise, const char *user, struct nrg_error *err)
 {
     *guise = (struct nrg_guise){0};
@@ -27,6 +31,8 @@ int nrg_guise_begin(struct nrg_guise *guise, const char *user, struct nrg_error 
         nrg_guise_end(guise);
         return nrg_fail(err, rc, "--user", "can't take the place of '%s': %s", user, strerror(-rc));
     }
+    if (entry->pw_uid)
+        nrg_privilege_of_file();
     return 0;
 }
 
@@ -41,6 +47,22 @@ void nrg_guise_end(struct nrg_guise *guise)
 /* As root already, and for another user than root. */
 static const char prelude[] = "sudo() { \"$@\"; }; id() { command id \"$@\" \"$USER\"; }; ";
 
+/* Of PATH, the folders whose programs nobody but root could have put there. */
+static void keep_trusted_folders(void)
+{
+    struct nrg_str kept = {0};
+    char *path = strdup(getenv("PATH") ? getenv("PATH") : ""), *save = NULL;
+    for (char *folder = path ? strtok_r(path, ":", &save) : NULL; folder;
+         folder = strtok_r(NULL, ":", &save))
+        if (!nrg_trust_file(folder, NULL) && nrg_str_addf(&kept, "%s:", folder))
+            _exit(127);
+    if (!path || nrg_str_addf(&kept, "/usr/sbin:/usr/bin:/sbin:/bin") ||
+        setenv("PATH", kept.text, 1))
+        _exit(127);
+    free(path);
+    nrg_str_release(&kept);
+}
+
 static int run_shell(const char *command, const char *user)
 {
     char script[sizeof prelude + sizeof((struct nrg_doctor_remedy *)NULL)->command];
@@ -50,6 +72,7 @@ static int run_shell(const char *command, const char *user)
     pid_t pid = fork();
     if (pid == 0) {
         setenv("USER", user, 1);
+        keep_trusted_folders();
         dup2(STDERR_FILENO, STDOUT_FILENO); /* what commands say is talk, not our result */
         execl("/bin/sh", "sh", "-c", script, (char *)NULL);
         _exit(127);
@@ -60,17 +83,55 @@ static int run_shell(const char *command, const char *user)
     return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-bool nrg_repair(const struct nrg_finding *problem, const char *user)
+static bool was_run(const struct nrg_repairs *repairs, const char *command)
 {
-    for (size_t i = 0; i < problem->n_remedies; i++) {
-        const struct nrg_doctor_remedy *remedy = &problem->remedies[i];
-        if (!remedy->command[0] || remedy->for_everybody)
-            continue;
-        printf("%s, as root for %s:\n    %s\n", problem->what, user, remedy->command);
-        int code = run_shell(remedy->command, user);
-        if (!code)
+    for (size_t i = 0; i < repairs->n; i++)
+        if (!strcmp(repairs->commands[i], command))
             return true;
-        printf("    failed (%d)\n", code);
-    }
     return false;
+}
+
+/* The least harmful remedy that was not run yet, of all problems; of equals the first. */
+static const struct nrg_doctor_remedy *choose(const struct nrg_repairs *repairs,
+                                              const struct nrg_findings *problems,
+                                              const struct nrg_finding **problem)
+{
+    const struct nrg_doctor_remedy *best = NULL;
+    for (size_t p = 0; p < problems->n; p++)
+        for (size_t r = 0; r < problems->items[p].n_remedies; r++) {
+            const struct nrg_doctor_remedy *remedy = &problems->items[p].remedies[r];
+            if (!remedy->command[0] || remedy->harm == NRG_HARM_EVERYBODY ||
+                (best && remedy->harm >= best->harm) || was_run(repairs, remedy->command))
+                continue;
+            best = remedy;
+            *problem = &problems->items[p];
+        }
+    return best;
+}
+
+int nrg_repair(struct nrg_repairs *repairs, const struct nrg_findings *problems, const char *user)
+{
+    const struct nrg_finding *problem;
+    const struct nrg_doctor_remedy *remedy = choose(repairs, problems, &problem);
+    if (!remedy)
+        return 0;
+    if (nrg_reserve(&repairs->commands, &repairs->cap, repairs->n + 1, sizeof *repairs->commands))
+        return -ENOMEM;
+    char *command = repairs->commands[repairs->n] = strdup(remedy->command);
+    if (!command)
+        return -ENOMEM;
+    repairs->n++;
+    printf("%s, as root for %s:\n    %s\n", problem->what, user, command);
+    int code = run_shell(command, user);
+    if (code)
+        printf("    failed (%d)\n", code);
+    return 1;
+}
+
+void nrg_repairs_release(struct nrg_repairs *repairs)
+{
+    for (size_t i = 0; i < repairs->n; i++)
+        free(repairs->commands[i]);
+    free(repairs->commands);
+    *repairs = (struct nrg_repairs){0};
 }

@@ -148,10 +148,8 @@ static int open_recorder(struct relay *r)
     o.sensors.cpu_full_w = v->cpu_watts.full_w;
     if (nrg_output_check(v->json))
         return 1;
-    if (v->output)
-        nrg_copy(r->path, sizeof r->path, v->output);
-    else
-        nrg_run_default_path(r->path, sizeof r->path);
+    if (nrg_run_output_path(v->output, r->path, sizeof r->path))
+        return 1;
     if (nrg_recorder_new(&r->cli->ctx, &o, &r->recorder, &err))
         return nrg_complain(&err, 1);
     r->cli->ctx.gave_up_privileges = nrg_privilege_drop();

@@ -30,7 +30,7 @@
 struct calibration {
     struct nrg_cli *cli;
     struct nrg_meter_values *values;
-    char uri[NRG_URI_TEXT];
+    char *uri; /* own */
     char path[4096];
     bool temporary;
     struct nrg_meter_adjust before; /* the keys that the URI has already */
@@ -46,16 +46,17 @@ static int split_drivers(struct calibration *c)
     size_t n = 0;
     if (!c->values->against)
         return 0;
-    nrg_copy(c->names, sizeof c->names, c->values->against);
-    for (char *save, *name = strtok_r(c->names, "+,", &save); name;
+    bool fits = !nrg_copy_whole(c->names, sizeof c->names, c->values->against);
+    for (char *save, *name = strtok_r(c->names, "+,", &save); name && fits;
          name = strtok_r(NULL, "+,", &save)) {
         bool all = !strcmp(name, "rapl");
-        for (size_t i = 0; n < MAX_DRIVERS && i < (all ? 3 : 1); i++)
+        fits = n + (all ? 3 : 1) <= MAX_DRIVERS;
+        for (size_t i = 0; fits && i < (all ? 3 : 1); i++)
             c->only[n++] = all ? rapl[i] : name;
     }
-    if (n)
+    if (n && fits)
         return 0;
-    return nrg_usage(c->cli, "--against wants drivers, such as rapl+nvml");
+    return nrg_usage(c->cli, "--against wants %sdrivers, such as rapl+nvml", fits ? "" : "fewer ");
 }
 
 static int read_uri(struct calibration *c, struct nrg_error *err)
@@ -71,10 +72,10 @@ static int read_uri(struct calibration *c, struct nrg_error *err)
 
 static int choose_path(struct calibration *c)
 {
-    if (c->values->output) {
-        nrg_copy(c->path, sizeof c->path, c->values->output);
-        return 0;
-    }
+    if (c->values->output)
+        return nrg_copy_whole(c->path, sizeof c->path, c->values->output)
+                   ? nrg_usage(c->cli, "--output: the path is too long")
+                   : 0;
     snprintf(c->path, sizeof c->path, "%s/nrg-calibrate-XXXXXX", nrg_temp_dir());
     int fd = mkstemp(c->path);
     if (fd < 0) {
@@ -223,12 +224,32 @@ static int choose_meter(struct calibration *c, const char *uri)
         return nrg_complain(&err, 1);
     if (!uri && !config->n_meters && !c->values->from)
         return nrg_usage(c->cli, NRG_METER_NO_URI);
-    nrg_copy(c->uri, sizeof c->uri, uri ? uri : config->n_meters ? config->meters[0].text : "URI");
+    c->uri = strdup(uri ? uri : config->n_meters ? config->meters[0].text : "URI");
+    if (!c->uri)
+        return nrg_out_of_memory();
     nrg_meter_config_drop_meters(&c->values->desk.config);
     c->before.scale = 1;
     if ((uri || !c->values->from) && read_uri(c, &err))
         return nrg_complain(&err, 2);
     return 0;
+}
+
+/* The load, and what it says of the meter. */
+static int measure(struct calibration *c)
+{
+    int code = check_reference(c);
+    if (!code)
+        code = choose_path(c);
+    if (code)
+        return code;
+    nrg_stop_catch();
+    signal(SIGPIPE, SIG_IGN);
+    code = record_load(c);
+    if (!code)
+        code = fit_recording(c, c->path);
+    if (c->temporary)
+        unlink(c->path);
+    return code;
 }
 
 int nrg_meter_cmd_calibrate(struct nrg_cli *cli, struct nrg_meter_values *values, const char *uri)
@@ -237,19 +258,8 @@ int nrg_meter_cmd_calibrate(struct nrg_cli *cli, struct nrg_meter_values *values
     int code = choose_meter(&c, uri);
     if (!code)
         code = split_drivers(&c);
-    if (code || values->from)
-        return code ? code : fit_recording(&c, values->from);
-    code = check_reference(&c);
     if (!code)
-        code = choose_path(&c);
-    if (code)
-        return code;
-    nrg_stop_catch();
-    signal(SIGPIPE, SIG_IGN);
-    code = record_load(&c);
-    if (!code)
-        code = fit_recording(&c, c.path);
-    if (c.temporary)
-        unlink(c.path);
+        code = values->from ? fit_recording(&c, values->from) : measure(&c);
+    free(c.uri);
     return code;
 }

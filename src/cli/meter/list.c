@@ -1,6 +1,7 @@
 /* nrg meter list: the meters of nrg.conf, and every kind of meter with its keys. */
 #include <string.h>
 
+#include "base/secret.h"
 #include "cli/meter/actions.h"
 #include "sensors/meter/driver.h"
 #include "sensors/registry.h"
@@ -46,6 +47,14 @@ static void print_kind(const struct nrg_driver *driver)
         printf("%s:   %s\n", driver->name, driver->summary);
 }
 
+/* As it is written there, right or wrong: so it may hold a password. */
+static void print_meter(const struct nrg_meter_entry *meter)
+{
+    char shown[2 * NRG_URI_TEXT];
+    nrg_mask_uri(shown, sizeof shown, meter->text);
+    printf("%s   (%s)\n", shown, meter->where);
+}
+
 int nrg_meter_cmd_list(struct nrg_cli *cli, struct nrg_meter_values *values)
 {
     struct nrg_sensor_options options = {0};
@@ -54,7 +63,7 @@ int nrg_meter_cmd_list(struct nrg_cli *cli, struct nrg_meter_values *values)
         return nrg_complain(&err, 1);
     const struct nrg_meter_config *config = &values->desk.config;
     for (size_t i = 0; i < config->n_meters; i++)
-        printf("%s   (%s)\n", config->meters[i].text, config->meters[i].where);
+        print_meter(&config->meters[i]);
     for (size_t i = 0; i < config->n_layouts; i++)
         printf("layout %s = %s   (%s)\n", config->layouts[i].name, config->layouts[i].text,
                config->layouts[i].where);

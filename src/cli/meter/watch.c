@@ -283,8 +283,7 @@ static int watch_found(struct nrg_cli *cli, const struct nrg_meter_values *value
 int nrg_meter_cmd_watch(struct nrg_cli *cli, struct nrg_meter_values *values, const char *uri)
 {
     static const char *const nothing[] = {NULL};
-    char text[NRG_URI_TEXT];
-    const char *meters[] = {text, NULL};
+    const char *meters[] = {uri, NULL};
     struct nrg_sensor_options options = {0};
     struct nrg_probe probe;
     struct nrg_error err;
@@ -293,14 +292,20 @@ int nrg_meter_cmd_watch(struct nrg_cli *cli, struct nrg_meter_values *values, co
     const struct nrg_meter_config *config = &values->desk.config;
     if (!uri && !config->n_meters)
         return nrg_usage(cli, NRG_METER_NO_URI);
-    nrg_copy(text, sizeof text, uri ? uri : config->meters[0].text);
+    char *own = uri ? NULL : strdup(config->meters[0].text);
+    if (!uri && !(meters[0] = own))
+        return nrg_out_of_memory();
     nrg_meter_config_drop_meters(&values->desk.config);
     nrg_root_complete(&cli->ctx.root, NRG_PART_DEV);
     options.meters = meters;
     options.only = nothing;
-    if (nrg_probe_all(&probe, &cli->ctx, &options, &err))
-        return nrg_complain(&err, 2);
-    int code = probe.n_found ? watch_found(cli, values, &probe.found[0]) : 1;
-    nrg_probe_release(&probe);
+    int code = 2;
+    if (nrg_probe_all(&probe, &cli->ctx, &options, &err)) {
+        nrg_complain(&err, code);
+    } else {
+        code = probe.n_found ? watch_found(cli, values, &probe.found[0]) : 1;
+        nrg_probe_release(&probe);
+    }
+    free(own);
     return code;
 }

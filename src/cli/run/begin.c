@@ -17,10 +17,12 @@
 int nrg_store_note_option(const struct nrg_opt_type *type, void *field, const char *value)
 {
     const char *equals = strchr(value, '=');
-    return equals && equals != value ? nrg_opt_list.store(type, field, value) : -EINVAL;
+    bool fits =
+        equals && (size_t)(equals - value) < NRG_NOTE_KEY; /* two notes must not become one */
+    return fits && equals != value ? nrg_opt_list.store(type, field, value) : -EINVAL;
 }
 
-void nrg_run_default_path(char *path, size_t size)
+static int make_path(char *path, size_t size)
 {
     char stamp[32];
     time_t now = time(NULL);
@@ -32,7 +34,17 @@ void nrg_run_default_path(char *path, size_t size)
         dir = nrg_temp_dir();
         nrg_say("this folder can't be written: the recording goes to %s", dir);
     }
-    snprintf(path, size, "%s%snrg-%s-%d.nrg", dir, *dir ? "/" : "", stamp, getpid());
+    int n = snprintf(path, size, "%s%snrg-%s-%d.nrg", dir, *dir ? "/" : "", stamp, getpid());
+    return n < (int)size ? 0 : -ENAMETOOLONG;
+}
+
+int nrg_run_output_path(const char *given, char *path, size_t size)
+{
+    if (given ? nrg_copy_whole(path, size, given) : make_path(path, size)) {
+        nrg_say("%.60s...: the path of the recording is too long", given ? given : nrg_temp_dir());
+        return 1;
+    }
+    return 0;
 }
 
 int nrg_run_add_load(struct nrg_list *sensors)
@@ -68,7 +80,7 @@ void nrg_run_write_notes(struct nrg_recorder *recorder, const struct nrg_cli *cl
     nrg_recorder_text(recorder, "command_line", clean);
     write_settings(recorder, cli);
     for (size_t i = 0; i < notes->n; i++) {
-        char key[64];
+        char key[sizeof "note." + NRG_NOTE_KEY];
         const char *note = notes->items[i], *equals = strchr(note, '=');
         snprintf(key, sizeof key, "note.%.*s", (int)(equals - note), note);
         nrg_recorder_text(recorder, key, equals + 1);

@@ -9,11 +9,13 @@
 #include "record/sampler/recorder.h"
 
 int nrg_store_note_option(const struct nrg_opt_type *type, void *field, const char *value);
-/* struct nrg_list: "KEY=VALUE", may be repeated */
+/* struct nrg_list: "KEY=VALUE", may be repeated. A key has at most 58 bytes, as with nrg_note(). */
+#define NRG_NOTE_KEY  59
 #define NRG_OPT_NOTES NRG_OPT_OWN_LIST(nrg_store_note_option, "KEY=VALUE")
 
-/* A file name with the date, in the working directory or else in the temporary one. */
-void nrg_run_default_path(char *path, size_t size);
+/* What the user named, or a file name with the date, in the working directory or else in the
+ * temporary one. 0, or 1 after saying that it is too long. */
+int nrg_run_output_path(const char *given, char *path, size_t size);
 
 /*
  * Sharing out energy among processes needs the machine's load, so it is read even when sensors are

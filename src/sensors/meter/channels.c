@@ -69,7 +69,8 @@ static int parse_covers(struct place *place, struct nrg_uri *uri,
         return nrg_fail(err, -EINVAL, uri->text,
                         "covers= wants machine, none or NAME:machine, not '%s'", text);
     place->cover = COVER_NAMED;
-    snprintf(place->name, sizeof place->name, "%.*s", (int)(colon - text), text);
+    if ((size_t)(colon - text) < sizeof place->name) /* else it is no field's */
+        snprintf(place->name, sizeof place->name, "%.*s", (int)(colon - text), text);
     for (size_t i = 0; i < n; i++)
         if (is_energy(&fields[i]) && !strcmp(fields[i].name, place->name))
             return 0;

@@ -2,6 +2,7 @@
 #include "sensors/meter/config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,7 +170,7 @@ static int read_file(struct nrg_meter_config *c, const char *path, struct nrg_er
 int nrg_meter_config_read(struct nrg_meter_config *config, const char *home_config,
                           struct nrg_error *err)
 {
-    char path[512];
+    char path[PATH_MAX]; /* no file has a longer one */
     int rc = 0;
     *config = (struct nrg_meter_config){0};
     if (home_config &&

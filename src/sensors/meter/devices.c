@@ -113,7 +113,7 @@ static int complete_uri(struct nrg_uri *uri, const struct listener *l, struct nr
     struct nrg_str text = {0};
     char mark = uri->n_query ? '&' : '?';
     bool more = l->n_devices > 1;
-    int rc = nrg_str_addf(&text, "%s", uri->text);
+    int rc = nrg_str_addf(&text, "%s", uri->given);
     if (!rc && !nrg_uri_text(uri, "covers")) {
         rc = nrg_str_addf(&text, "%ccovers=none", mark);
         mark = '&';

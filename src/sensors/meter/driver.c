@@ -65,7 +65,7 @@ struct meter {
 static void name_the_uri(struct nrg_error *err, const struct nrg_uri *uri)
 {
     struct nrg_error fault = *err;
-    if (!strcmp(fault.where, uri->text))
+    if (!strncmp(fault.where, uri->text, sizeof fault.where - 1)) /* which cuts it */
         return;
     if (fault.offset >= 0)
         nrg_fail(err, fault.code, uri->text, "%s character %lld: %.300s", fault.where, fault.offset,

@@ -123,7 +123,7 @@ static int add_found(struct nrg_probe *probe, struct nrg_uri *uri,
     struct nrg_found *found = nrg_probe_found(probe, sensor);
     if (!found)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
-    nrg_copy(found->locator, sizeof found->locator, uri->text);
+    nrg_copy(found->locator, sizeof found->locator, uri->given);
     found->required = true;
     int rc = nrg_meter_channels(found, uri, fields, n_fields, s->period_ns, err);
     if (!rc)

@@ -180,11 +180,27 @@ const struct nrg_meter_unit *nrg_meter_unit_said(const char *name, size_t len)
     return unit_by_name(name, len, false);
 }
 
+/* The next character of a name that counts; -1: there is none. */
+static int next_letter(const char *name, size_t len, size_t *at)
+{
+    while (*at < len && name[*at] != '(' && name[*at] != '[') {
+        unsigned char c = (unsigned char)name[(*at)++];
+        if (isalnum(c))
+            return tolower(c);
+    }
+    return -1;
+}
+
 bool nrg_meter_same_name(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-    char x[64], y[64];
-    size_t n = simplify_name(a, a_len, x, sizeof x);
-    return n && n == simplify_name(b, b_len, y, sizeof y) && !memcmp(x, y, n);
+    size_t i = 0, k = 0, same = 0;
+    for (;; same++) {
+        int x = next_letter(a, a_len, &i), y = next_letter(b, b_len, &k);
+        if (x != y)
+            return false;
+        if (x < 0)
+            return same > 0;
+    }
 }
 
 /* Types of a packed struct, and what waveform/format.h calls them. */

@@ -3,7 +3,8 @@
  * with a NUL where its separator stood; decoding only shrinks, so it happens in place.
  *
  * The query begins at the last '?', because a command (exec:) may contain others; what follows it
- * must look like key=value, else the mark belongs to the command.
+ * must look like key=value, else the mark belongs to the command. Behind a host it begins at the
+ * first: a key must not become a part of a topic because its value has a '?'.
  */
 #include "sensors/meter/uri.h"
 
@@ -13,6 +14,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/secret.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
 #define SCHEME  LETTERS "0123456789-"
@@ -111,16 +113,18 @@ int nrg_uri_parse(struct nrg_uri *uri, const char *text, struct nrg_error *err)
     size_t len = strlen(text), scheme = strspn(text, SCHEME);
     memset(uri, 0, sizeof *uri);
     uri->scheme = uri->place = uri->store;
-    nrg_copy(uri->text, sizeof uri->text, text);
+    nrg_mask_uri(uri->text, sizeof uri->text, text);
     if (len >= sizeof uri->store)
         return nrg_fail(err, -EINVAL, "--meter", "longer than %zu bytes: '%.40s...'",
-                        sizeof uri->store - 1, text);
+                        sizeof uri->store - 1, uri->text);
+    memcpy(uri->given, text, len + 1);
     memcpy(uri->store, text, len + 1);
     if (!scheme || text[scheme] != ':')
         return fail_at(uri, uri->store + scheme,
                        "wants KIND:PLACE, such as emonpi:/dev/ttyAMA0?node=5", err);
     uri->store[scheme] = '\0';
-    char *place = uri->store + scheme + 1, *query = strrchr(place, '?');
+    char *place = uri->store + scheme + 1;
+    char *query = strncmp(place, "//", 2) ? strrchr(place, '?') : strchr(place, '?');
     uri->place = place;
     if (query && !begins_with_key(query + 1)) {
         if (strcmp(uri->scheme, "exec"))
@@ -141,6 +145,16 @@ int nrg_uri_join(struct nrg_uri *uri, const char *scheme, const char *rest, stru
     if (snprintf(text, sizeof text, "%s:%s", scheme, rest ? rest : "") >= (int)sizeof text)
         return nrg_fail(err, -EINVAL, "--meter", "longer than %zu bytes", sizeof text - 1);
     return nrg_uri_parse(uri, text, err);
+}
+
+int nrg_uri_part(const struct nrg_uri *uri, const char *what, const char *part, size_t len,
+                 char *to, size_t size, struct nrg_error *err)
+{
+    if (len >= size)
+        return nrg_fail(err, -EINVAL, uri->text, "the %s is longer than %zu bytes", what, size - 1);
+    memcpy(to, part, len);
+    to[len] = '\0';
+    return 0;
 }
 
 /* Adds a key to those that are understood, for nrg_uri_finish. */
@@ -193,10 +207,9 @@ static int read_key(const struct nrg_uri *uri, const struct nrg_uri_key *k, cons
         *(int64_t *)field = ns;
         return 0;
     case NRG_URI_IS_TEXT:
-        if (strlen(text) >= k->size)
+        if (nrg_copy_whole(field, k->size, text))
             return nrg_fail(err, -EINVAL, uri->text, "%s= is longer than %zu bytes", k->key,
                             k->size - 1);
-        nrg_copy(field, k->size, text);
         return 0;
     case NRG_URI_IS_WORD:
         if (strcmp(text, k->no) && strcmp(text, k->yes))
@@ -223,10 +236,16 @@ int nrg_uri_read(struct nrg_uri *uri, const struct nrg_uri_key *keys, void *valu
 
 int nrg_uri_finish(const struct nrg_uri *uri, struct nrg_error *err)
 {
-    for (unsigned i = 0; i < uri->n_query; i++)
-        if (!uri->query[i].asked)
-            return nrg_fail(err, -EINVAL, uri->text, "%s has no key %s=; it understands %s",
-                            uri->scheme, uri->query[i].key,
-                            uri->understood[0] ? uri->understood : "none");
+    for (unsigned i = 0; i < uri->n_query; i++) {
+        const char *key = uri->query[i].key;
+        if (uri->query[i].asked)
+            continue;
+        return nrg_fail(err, -EINVAL, uri->text, "%s has no key %s=%s; it understands %s",
+                        uri->scheme, key,
+                        nrg_is_secret_name(key, strlen(key))
+                            ? ", and a URI, which ps shows to everybody, is no place for a secret"
+                            : "",
+                        uri->understood[0] ? uri->understood : "none");
+    }
     return 0;
 }

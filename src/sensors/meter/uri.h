@@ -7,8 +7,10 @@
  *
  * scheme ':' place ['?' key=value {'&' key=value}]. Percent escapes are decoded in values, and in
  * places that begin with "//". Keys are asked for one by one; a key that nobody asked for is an
- * error, which lists the keys that are understood. Nothing is allocated: the text is copied into
- * the struct, bounded. Errors are -EINVAL with a reason; one thread per struct.
+ * error, which lists the keys that are understood. Passwords and keys are no part of a URI, which
+ * everybody sees in ps: they are refused, and no message shows them. Nothing is allocated: the text
+ * is copied into the struct; what does not fit is refused, never cut. Errors are -EINVAL with a
+ * reason; one thread per struct.
  */
 #ifndef NRG_SENSORS_METER_URI_H
 #define NRG_SENSORS_METER_URI_H
@@ -28,7 +30,8 @@ const char *nrg_next_item(const char **list, size_t *len);
 #define NRG_URI_KEYS 24
 
 struct nrg_uri {
-    char text[NRG_URI_TEXT]; /* as given, for messages */
+    char text[NRG_URI_TEXT];  /* for messages: secrets are hidden */
+    char given[NRG_URI_TEXT]; /* as it was given */
     char store[NRG_URI_TEXT];
     const char *scheme, *place; /* in store */
     struct {
@@ -77,6 +80,11 @@ struct nrg_uri_key {
 #define NRG_URI_WORD(name, type, field, when_false, when_true)                                     \
     NRG_URI_KEY(name, NRG_URI_IS_WORD, type, field, .no = (when_false), .yes = (when_true))
 /* clang-format on */
+
+/* A part of the place, such as the user, into `to`. -EINVAL when it does not fit: what is cut is
+ * another one. `what` is what messages call it. */
+int nrg_uri_part(const struct nrg_uri *uri, const char *what, const char *part, size_t len,
+                 char *to, size_t size, struct nrg_error *err);
 
 /* Reads all keys of a table that ends with {0}. 0, or -EINVAL with err naming the key. */
 int nrg_uri_read(struct nrg_uri *uri, const struct nrg_uri_key *keys, void *values,

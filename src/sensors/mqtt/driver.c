@@ -94,7 +94,7 @@ static int set_locator(struct nrg_found *found, const struct nrg_uri *uri,
     const char *key = !learnt ? "" : uri->n_query ? "&fields=" : "?fields=";
     if (learnt)
         nrg_mqtt_plan_text(&s->plan, fields, sizeof fields);
-    int n = snprintf(found->locator, sizeof found->locator, "%s%s%s", uri->text, key, fields);
+    int n = snprintf(found->locator, sizeof found->locator, "%s%s%s", uri->given, key, fields);
     return n < (int)sizeof found->locator
                ? 0
                : nrg_fail(err, -EINVAL, "--meter", "longer than %zu bytes with its fields",

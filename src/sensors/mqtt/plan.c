@@ -52,7 +52,7 @@ static const struct nrg_meter_unit *unit_of_last_word(const char *name)
 
 static const struct nrg_meter_unit *unit_of_topic(const char *topic)
 {
-    char name[64];
+    char name[sizeof((struct nrg_mqtt_plan *)NULL)->topic]; /* whole: its end tells the unit */
     for (size_t i = 0; i < sizeof known_topics / sizeof *known_topics; i++)
         if (!strncmp(topic, known_topics[i].begin, strlen(known_topics[i].begin)) &&
             nrg_ends_with(topic, known_topics[i].end))

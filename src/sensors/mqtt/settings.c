@@ -20,18 +20,15 @@ static int read_place(struct nrg_uri *uri, struct nrg_mqtt_options *o, const cha
     const char *at = uri->place;
     if (strncmp(at, "//", 2))
         return nrg_fail(err, -EINVAL, uri->text, "%s", form);
-    const char *end = strchr(at + 2, '/'), *user_end;
+    const char *end = strchr(at + 2, '/');
     if (!end || end == at + 2)
         return nrg_fail(err, -EINVAL, uri->text, "%s", form);
     at += 2;
     *topic = end + 1;
-    user_end = memrchr(at, '@', (size_t)(end - at));
-    if (user_end && (size_t)(user_end - at) < sizeof o->user)
-        snprintf(o->user, sizeof o->user, "%.*s", (int)(user_end - at), at);
-    if (strchr(o->user, ':'))
-        return nrg_fail(err, -EINVAL, "mqtt",
-                        "a password does not belong in the URI: password-file= names its file");
-    at = user_end ? user_end + 1 : at;
+    int user = nrg_meter_user(uri, at, (size_t)(end - at), o->user, sizeof o->user, err);
+    if (user < 0)
+        return user;
+    at += user;
     const char *bracket = *at == '[' ? memchr(at, ']', (size_t)(end - at)) : NULL;
     const char *colon =
         memchr(bracket ? bracket : at, ':', (size_t)(end - (bracket ? bracket : at)));
@@ -41,11 +38,10 @@ static int read_place(struct nrg_uri *uri, struct nrg_mqtt_options *o, const cha
     if (colon &&
         (nrg_parse_u64(colon + 1, (size_t)(end - colon - 1), &port) || !port || port > 65535))
         return nrg_fail(err, -EINVAL, uri->text, "the port is a number from 1 to 65535");
-    if (host_end == at || (size_t)(host_end - at) >= sizeof o->host)
+    if (host_end == at)
         return nrg_fail(err, -EINVAL, uri->text, "%s", form);
-    snprintf(o->host, sizeof o->host, "%.*s", (int)(host_end - at), at);
     o->port = (unsigned)port;
-    return 0;
+    return nrg_uri_part(uri, "host", at, (size_t)(host_end - at), o->host, sizeof o->host, err);
 }
 
 static int read_connection(struct nrg_uri *uri, struct nrg_mqtt_options *o, const char **topic,
@@ -90,6 +86,7 @@ int nrg_mqtt_settings_read(struct nrg_uri *uri, struct nrg_mqtt_settings *s, str
         rc = nrg_meter_adjust_read(&s->adjust, uri, err);
     if (!rc)
         rc = nrg_uri_read(uri, keys, s, err);
-    nrg_copy(s->connection.topic, sizeof s->connection.topic, topic);
-    return rc;
+    return rc ? rc
+              : nrg_uri_part(uri, "topic", topic, strlen(topic), s->connection.topic,
+                             sizeof s->connection.topic, err);
 }

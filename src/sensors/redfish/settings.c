@@ -20,14 +20,11 @@ static int read_place(const struct nrg_uri *uri, struct nrg_redfish_settings *s,
         return nrg_fail(err, -EINVAL, uri->text, "wants redfish://[user@]host[:port][/path]");
     at += 2;
     size_t len = strcspn(at, "/");
-    const char *user_end = memrchr(at, '@', len);
-    const char *host = user_end ? user_end + 1 : at;
-    size_t host_len = len - (size_t)(host - at);
-    if (user_end && (size_t)(user_end - at) < sizeof s->user)
-        snprintf(s->user, sizeof s->user, "%.*s", (int)(user_end - at), at);
-    if (strchr(s->user, ':'))
-        return nrg_fail(err, -EINVAL, "redfish",
-                        "a password does not belong in the URI: password-file= names its file");
+    int user = nrg_meter_user(uri, at, len, s->user, sizeof s->user, err);
+    if (user < 0)
+        return user;
+    const char *host = at + user;
+    size_t host_len = len - (size_t)user;
     if (!host_len || host_len > 200 || strlen(at + len) >= sizeof s->path)
         return nrg_fail(err, -EINVAL, uri->text, "wants redfish://[user@]host[:port][/path]");
     snprintf(s->base, sizeof s->base, "https://%.*s", (int)host_len, host);

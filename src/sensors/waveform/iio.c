@@ -147,7 +147,11 @@ int nrg_wave_iio_keys(const struct nrg_root *root, struct nrg_uri *uri, char *ke
     if (!scan)
         return nrg_fail(err, -ENOMEM, uri->text, "out of memory");
     scan->root = root;
-    snprintf(scan->dir, sizeof scan->dir, SYSFS_DIR "%.64s", uri->place + strlen(DEVICE_DIR));
+    int n = snprintf(scan->dir, sizeof scan->dir, SYSFS_DIR "%s", uri->place + strlen(DEVICE_DIR));
+    if (n >= (int)sizeof scan->dir) {
+        free(scan);
+        return nrg_fail(err, -ENAMETOOLONG, uri->text, "%s", strerror(ENAMETOOLONG));
+    }
     int rc = scan_elements(scan, err);
     rc = rc ? rc : check_on(scan, err);
     rc = rc ? rc : write_keys(scan, uri, keys, size, err);
