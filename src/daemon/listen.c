@@ -12,8 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define FIRST_INHERITED 3 /* SD_LISTEN_FDS_START */
-#define BACKLOG         128
+#define FIRST_INHERITED 3    /* SD_LISTEN_FDS_START */
+#define BACKLOG         4096 /* as systemd's: who floods it fills it less quickly */
 
 static int option_of(int fd, int name)
 {
