@@ -31,6 +31,12 @@ static size_t at_most(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* What one user may have: where the limit of descriptors is low, an eighth. */
+static size_t part(size_t all, size_t of_user)
+{
+    return at_most(all / 8 + 1, of_user);
+}
+
 /* What users up to a rank may have together. */
 static size_t share(size_t all, enum nrg_rank rank)
 {
@@ -154,7 +160,7 @@ static bool may_look_again(struct nrg_places *places, int64_t now_ns)
 
 static bool has_room(const struct nrg_places *places, uid_t uid, enum nrg_rank rank)
 {
-    return held_by_user(places, uid).places < PLACES_OF_USER &&
+    return held_by_user(places, uid).places < part(places->max, PLACES_OF_USER) &&
            left_of(places, rank, places->max, number_of_places) > 0;
 }
 
@@ -197,7 +203,7 @@ int nrg_places_find(const struct nrg_places *places, uid_t uid, enum nrg_rank ra
 {
     size_t own = served_of(places, uid);
     *evicted = -1;
-    if (own >= SERVED_OF_USER)
+    if (own >= part(places->max_served, SERVED_OF_USER))
         return -EAGAIN;
     if (left_of(places, rank, places->max_served, number_of_served) > 0)
         return 0;
@@ -237,7 +243,7 @@ void nrg_places_end(struct nrg_places *places, size_t i)
 unsigned nrg_places_spare_fds(struct nrg_places *places, const struct nrg_place *place,
                               int64_t now_ns)
 {
-    size_t of_user = at_most(FDS_OF_USER, places->max_fds / 8), spare = 0;
+    size_t of_user = part(places->max_fds, FDS_OF_USER), spare = 0;
     if (nrg_places_unfetched(place->fd) != 0)
         return 0;
     do {

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -93,7 +94,9 @@ static int answer(struct server *s, struct nrg_place *place, struct nrg_reply *r
     nrg_reply_release(reply);
     if (!rc || is_gone(rc) || reply->packet.head.type == NRG_WIRE_REFUSED)
         return rc;
-    nrg_reply_refuse(reply, rc, "the answer can't be sent");
+    char text[sizeof reply->packet.refused.text];
+    snprintf(text, sizeof text, "the answer can't be sent: %s", strerror(-rc));
+    nrg_reply_refuse(reply, rc, text);
     send_reply(place->fd, reply);
     return rc;
 }
