@@ -294,6 +294,15 @@ class Slow(DaemonCase):
         self.assertIn(OPEN, self.asked)
         self.assertNotIn(READ, self.asked)
 
+    def test_each_reading_is_late(self):
+        """By more than is waited for: it is taken at the next call, at the time that it says it is of."""
+        self.SENSORS = 1
+        found = self.measured("reading", {READ: 1.2}, "sh", "-c", "echo hello; sleep 2")
+        self.assertEqual([d["driver"] for d in found["domains"]], ["nrgd"])
+        rows = query(self.path("reading.nrg"), "SELECT detail FROM event WHERE kind = 'fault' AND detail LIKE '%timed out%'")
+        self.assertTrue(rows, "that it was late is said")
+        self.assertEqual(query(self.path("reading.nrg"), "SELECT * FROM event WHERE kind = 'lost'"), [])
+
 
 @needs_root
 class Restricted(DaemonCase):
