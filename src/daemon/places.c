@@ -14,6 +14,8 @@
 #include <linux/sockios.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,6 +25,7 @@
 #define SERVED_OF_USER 32
 #define PLACES_OF_USER 64
 #define FDS_OF_USER    64
+#define DISCARDS       64 /* packets at a time */
 #define SETTLE_NS      NRG_NS_PER_S
 #define SETTLE_SOON_NS (10 * NRG_NS_PER_MS)
 
@@ -76,11 +79,26 @@ static void forget(struct nrg_places *places, size_t i)
     places->items[i] = places->items[--places->n];
 }
 
+/*
+ * What it still sends is thrown away. It may have sent its own end of the connection, which would
+ * live, with all that it did not fetch, for as long as that lies here.
+ */
+static void discard(int fd)
+{
+    char byte;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    for (int i = 0; i < DISCARDS && recvmsg(fd, &message, MSG_DONTWAIT) >= 0; i++)
+        message = (struct msghdr){.msg_iov = &part, .msg_iovlen = 1};
+}
+
 void nrg_places_settle(struct nrg_places *places, int64_t now_ns)
 {
-    for (size_t i = places->n; i-- > places->n_served;)
+    for (size_t i = places->n; i-- > places->n_served;) {
+        discard(places->items[i].fd);
         if (nrg_places_unfetched(places->items[i].fd) <= 0)
             forget(places, i);
+    }
     places->settled_ns = now_ns;
     places->fresh = false;
 }
@@ -92,62 +110,58 @@ int64_t nrg_places_due_ns(const struct nrg_places *places)
     return places->settled_ns + (places->fresh ? SETTLE_SOON_NS : SETTLE_NS);
 }
 
-/* What a user has, or users up to a rank. */
 struct held {
     size_t places, served, fds;
 };
 
-static void count(struct held *held, const struct nrg_places *places, size_t i)
+/* What a user has, and what all users up to each rank have. */
+struct holdings {
+    struct held own, up_to[NRG_RANKS];
+};
+
+static void add(struct held *sum, const struct held *one)
 {
-    held->places++;
-    held->served += i < places->n_served;
-    held->fds += places->items[i].n_fds;
+    sum->places += one->places;
+    sum->served += one->served;
+    sum->fds += one->fds;
 }
 
-static struct held held_by_user(const struct nrg_places *places, uid_t uid)
+static struct holdings count(const struct nrg_places *places, uid_t uid)
 {
-    struct held held = {0};
-    for (size_t i = 0; i < places->n; i++)
-        if (places->items[i].uid == uid)
-            count(&held, places, i);
-    return held;
-}
-
-static struct held held_up_to(const struct nrg_places *places, enum nrg_rank rank)
-{
-    struct held held = {0};
-    for (size_t i = 0; i < places->n; i++)
-        if (places->items[i].rank <= rank)
-            count(&held, places, i);
-    return held;
-}
-
-/* Those of higher rank may stand in places that are for all, so all are counted for them. */
-static size_t left_of(const struct nrg_places *places, enum nrg_rank rank, size_t all,
-                      size_t (*number)(const struct held *held))
-{
-    size_t left = SIZE_MAX;
-    for (enum nrg_rank r = rank; r < NRG_RANKS; r++) {
-        struct held held = held_up_to(places, r);
-        size_t most = share(all, r), has = number(&held);
-        left = at_most(left, most > has ? most - has : 0);
+    struct holdings h = {0};
+    for (size_t i = 0; i < places->n; i++) {
+        const struct nrg_place *place = &places->items[i];
+        const struct held one = {1, i < places->n_served, place->n_fds};
+        add(&h.up_to[place->rank], &one);
+        if (place->uid == uid)
+            add(&h.own, &one);
     }
-    return left;
+    for (size_t r = 1; r < NRG_RANKS; r++)
+        add(&h.up_to[r], &h.up_to[r - 1]);
+    return h;
 }
 
-static size_t number_of_places(const struct held *held)
+static size_t remainder_of(size_t most, size_t has)
 {
-    return held->places;
+    return most > has ? most - has : 0;
 }
 
-static size_t number_of_served(const struct held *held)
+/* What a user of that rank may still get. What is for higher ranks, too, these may have taken. */
+static struct held left(const struct nrg_places *places, enum nrg_rank rank,
+                        const struct holdings *h)
 {
-    return held->served;
-}
-
-static size_t number_of_fds(const struct held *held)
-{
-    return held->fds;
+    struct held least = {.places = remainder_of(part(places->max, PLACES_OF_USER), h->own.places),
+                         .served =
+                             remainder_of(part(places->max_served, SERVED_OF_USER), h->own.served),
+                         .fds = remainder_of(part(places->max_fds, FDS_OF_USER), h->own.fds)};
+    for (enum nrg_rank r = rank; r < NRG_RANKS; r++) {
+        const struct held *has = &h->up_to[r];
+        least.places = at_most(least.places, remainder_of(share(places->max, r), has->places));
+        least.served =
+            at_most(least.served, remainder_of(share(places->max_served, r), has->served));
+        least.fds = at_most(least.fds, remainder_of(share(places->max_fds, r), has->fds));
+    }
+    return least;
 }
 
 static bool may_look_again(struct nrg_places *places, int64_t now_ns)
@@ -160,8 +174,8 @@ static bool may_look_again(struct nrg_places *places, int64_t now_ns)
 
 static bool has_room(const struct nrg_places *places, uid_t uid, enum nrg_rank rank)
 {
-    return held_by_user(places, uid).places < part(places->max, PLACES_OF_USER) &&
-           left_of(places, rank, places->max, number_of_places) > 0;
+    const struct holdings h = count(places, uid);
+    return left(places, rank, &h).places > 0;
 }
 
 bool nrg_places_can_owe(struct nrg_places *places, uid_t uid, enum nrg_rank rank, int64_t now_ns)
@@ -201,16 +215,16 @@ static ptrdiff_t idlest_of_largest(const struct nrg_places *places, enum nrg_ran
 int nrg_places_find(const struct nrg_places *places, uid_t uid, enum nrg_rank rank,
                     ptrdiff_t *evicted)
 {
-    size_t own = served_of(places, uid);
+    const struct holdings h = count(places, uid);
     *evicted = -1;
-    if (own >= part(places->max_served, SERVED_OF_USER))
+    if (h.own.served >= part(places->max_served, SERVED_OF_USER))
         return -EAGAIN;
-    if (left_of(places, rank, places->max_served, number_of_served) > 0)
+    if (left(places, rank, &h).served > 0)
         return 0;
     if (rank > NRG_RANK_OTHER)
         *evicted = idlest_of_largest(places, NRG_RANK_OTHER, 0);
     if (*evicted < 0) /* one more than it would have itself, so that nobody takes turns */
-        *evicted = idlest_of_largest(places, rank, own + 1);
+        *evicted = idlest_of_largest(places, rank, h.own.served + 1);
     return *evicted < 0 ? -EBUSY : 0;
 }
 
@@ -243,13 +257,12 @@ void nrg_places_end(struct nrg_places *places, size_t i)
 unsigned nrg_places_spare_fds(struct nrg_places *places, const struct nrg_place *place,
                               int64_t now_ns)
 {
-    size_t of_user = part(places->max_fds, FDS_OF_USER), spare = 0;
-    if (nrg_places_unfetched(place->fd) != 0)
+    size_t spare;
+    if (place->session.state != NRG_SESSION_GREETED || nrg_places_unfetched(place->fd) != 0)
         return 0;
     do {
-        size_t has = held_by_user(places, place->uid).fds;
-        spare = at_most(left_of(places, place->rank, places->max_fds, number_of_fds),
-                        of_user > has ? of_user - has : 0);
+        const struct holdings h = count(places, place->uid);
+        spare = left(places, place->rank, &h).fds;
     } while (spare < NRG_SHARE_MAX && may_look_again(places, now_ns));
     return (unsigned)spare;
 }

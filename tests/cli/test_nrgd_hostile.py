@@ -197,6 +197,23 @@ class Hostile(DaemonCase):
         eventually(lambda: self.descriptors(daemon) <= before, "all descriptors are closed")
         self.stop(daemon)
 
+    def test_an_end_in_its_own_queue(self):
+        """A client that sends nrgd its own end and dies is still there, with all that it did not fetch, until nrgd throws that away."""
+        daemon, path = self.daemon(root=self.tree())
+        before = self.descriptors(daemon)
+
+        def work():
+            for _ in range(5):
+                with connected(path) as sock:
+                    sock.send(hello())
+                    sock.recv(100)
+                    sock.send(request(OPEN, 0, 15))
+                    for data in (b"", b"x"):
+                        sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [sock.fileno()]))])
+        self.in_process(as_member(), work)
+        eventually(lambda: self.descriptors(daemon) <= before, "all descriptors are closed")
+        self.stop(daemon)
+
     def test_descriptors_beyond_the_kernel_s_limit(self):
         """Daemons that were started anew know nothing of what others sent: where the kernel refuses, readings are sent."""
         root = self.tree()
