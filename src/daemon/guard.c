@@ -115,7 +115,7 @@ static const struct sock_filter sensors[] = {
     ALLOW(faccessat),
     ALLOW(readlinkat),
     ALLOW(getdents64),
-    ALLOW_ONE_OF_THREE(fcntl, 1, F_GETFL, F_GETFD, F_SETFD), /* opendir() */
+    ALLOW_ONE_OF_THREE(fcntl, 1, F_GETFL, F_GETFD, F_SETFD), /* of folders */
 #ifdef SYS_faccessat2
     ALLOW(faccessat2),
 #endif

@@ -130,7 +130,7 @@ static struct holdings count(const struct nrg_places *places, uid_t uid)
 {
     struct holdings h = {0};
     for (size_t i = 0; i < places->n; i++) {
-        const struct nrg_place *place = &places->items[i];
+        const struct nrg_client *place = &places->items[i];
         const struct held one = {1, i < places->n_served, place->n_fds};
         add(&h.up_to[place->rank], &one);
         if (place->uid == uid)
@@ -199,7 +199,7 @@ static ptrdiff_t idlest_of_largest(const struct nrg_places *places, enum nrg_ran
     ptrdiff_t found = -1;
     size_t most = than;
     for (size_t i = 0; i < places->n_served; i++) {
-        const struct nrg_place *place = &places->items[i];
+        const struct nrg_client *place = &places->items[i];
         if (place->rank > rank)
             continue;
         size_t served = served_of(places, place->uid);
@@ -228,8 +228,8 @@ int nrg_places_find(const struct nrg_places *places, uid_t uid, enum nrg_rank ra
     return *evicted < 0 ? -EBUSY : 0;
 }
 
-struct nrg_place *nrg_places_add(struct nrg_places *places, int fd, uid_t uid, enum nrg_rank rank,
-                                 bool owing)
+struct nrg_client *nrg_places_add(struct nrg_places *places, int fd, uid_t uid, enum nrg_rank rank,
+                                  bool owing)
 {
     size_t i = places->n++;
     places->fresh |= owing;
@@ -238,13 +238,13 @@ struct nrg_place *nrg_places_add(struct nrg_places *places, int fd, uid_t uid, e
         i = places->n_served++;
     }
     places->items[i] =
-        (struct nrg_place){.fd = fd, .uid = uid, .rank = rank, .heard_ns = nrg_now_ns()};
+        (struct nrg_client){.fd = fd, .uid = uid, .rank = rank, .heard_ns = nrg_now_ns()};
     return &places->items[i];
 }
 
 void nrg_places_end(struct nrg_places *places, size_t i)
 {
-    struct nrg_place ended = places->items[i];
+    struct nrg_client ended = places->items[i];
     size_t last = --places->n_served;
     nrg_session_release(&ended.session);
     places->items[i] = places->items[last];
@@ -254,7 +254,7 @@ void nrg_places_end(struct nrg_places *places, size_t i)
         forget(places, last);
 }
 
-unsigned nrg_places_spare_fds(struct nrg_places *places, const struct nrg_place *place,
+unsigned nrg_places_spare_fds(struct nrg_places *places, const struct nrg_client *place,
                               int64_t now_ns)
 {
     size_t spare;

@@ -19,7 +19,7 @@
 
 enum nrg_rank { NRG_RANK_OTHER, NRG_RANK_MEMBER, NRG_RANK_ROOT, NRG_RANKS };
 
-struct nrg_place {
+struct nrg_client {
     int fd;
     uid_t uid;
     enum nrg_rank rank;
@@ -29,7 +29,7 @@ struct nrg_place {
 };
 
 struct nrg_places {
-    struct nrg_place *items; /* n_served that are served, then those that only owe */
+    struct nrg_client *items; /* n_served that are served, then those that only owe */
     size_t n, n_served;
     size_t max, max_served, max_fds; /* for all users together */
     int64_t settled_ns;              /* when it was looked who has fetched what he owed */
@@ -61,14 +61,14 @@ int nrg_places_find(const struct nrg_places *places, uid_t uid, enum nrg_rank ra
 
 /* Takes fd, to be served, or (owing) to be closed once it has fetched what was sent. After
  * nrg_places_can_owe only. */
-struct nrg_place *nrg_places_add(struct nrg_places *places, int fd, uid_t uid, enum nrg_rank rank,
-                                 bool owing);
+struct nrg_client *nrg_places_add(struct nrg_places *places, int fd, uid_t uid, enum nrg_rank rank,
+                                  bool owing);
 
 /* Ends the session of a served one. Its place in the list goes to the last that is served. */
 void nrg_places_end(struct nrg_places *places, size_t i);
 
 /* How many descriptors may be sent to this one. */
-unsigned nrg_places_spare_fds(struct nrg_places *places, const struct nrg_place *place,
+unsigned nrg_places_spare_fds(struct nrg_places *places, const struct nrg_client *place,
                               int64_t now_ns);
 
 /* What the peer has not fetched, in bytes of the kernel; negative errno: the kernel can't say. */

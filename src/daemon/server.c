@@ -80,7 +80,7 @@ static void note_unsent(struct server *s, int rc)
 }
 
 /* Sends the answer; if that can't be, one that can. A negative errno: the connection is to end. */
-static int answer(struct server *s, struct nrg_place *place, struct nrg_reply *reply)
+static int answer(struct server *s, struct nrg_client *place, struct nrg_reply *reply)
 {
     int rc = send_reply(place->fd, reply);
     if (rc && reply->n_fds && !is_gone(rc)) {
@@ -108,7 +108,7 @@ static void end_client(struct server *s, size_t i)
         s->alone_ns = nrg_now_ns();
 }
 
-static int take(struct server *s, struct nrg_place *place, union nrg_wire_packet *packet, size_t n,
+static int take(struct server *s, struct nrg_client *place, union nrg_wire_packet *packet, size_t n,
                 struct nrg_reply *reply)
 {
     if (nrg_places_unfetched(place->fd) > 0)
@@ -120,7 +120,7 @@ static int take(struct server *s, struct nrg_place *place, union nrg_wire_packet
 /* One packet of one client. Who has his descriptors is served no more. */
 static void serve(struct server *s, size_t i)
 {
-    struct nrg_place *place = &s->places.items[i];
+    struct nrg_client *place = &s->places.items[i];
     union nrg_wire_packet packet;
     struct nrg_reply reply = {0};
     struct iovec part = {.iov_base = &packet, .iov_len = sizeof packet};
@@ -181,7 +181,7 @@ static void admit(struct server *s, int fd)
         why = make_room(s, uid, rank, &rc);
     if (why)
         tell(fd, rc, why);
-    struct nrg_place *place = nrg_places_add(&s->places, fd, uid, rank, why != NULL);
+    struct nrg_client *place = nrg_places_add(&s->places, fd, uid, rank, why != NULL);
     nrg_session_init(&place->session, &s->catalogs, view);
 }
 
@@ -199,7 +199,7 @@ static void admit_all(struct server *s)
     }
 }
 
-static int64_t patience_ns(const struct nrg_place *place)
+static int64_t patience_ns(const struct nrg_client *place)
 {
     switch (place->session.state) {
     case NRG_SESSION_NEW:
