@@ -12,8 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define FIRST_INHERITED 3    /* SD_LISTEN_FDS_START */
-#define BACKLOG         4096 /* as systemd's: who floods it fills it less quickly */
+#define FIRST_INHERITED 3 /* SD_LISTEN_FDS_START */
+/* Who connects waits behind so many; others wait until there is room, in the order in which they
+ * came, so that a long queue would only make everybody wait for those who flood it. */
+#define BACKLOG 128
 
 static int option_of(int fd, int name)
 {

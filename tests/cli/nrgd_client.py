@@ -44,13 +44,20 @@ def as_member(uid=MEMBER, group=GROUP):
     return become
 
 
+def connected(path, timeout=LIMIT_S):
+    """A socket that is connected as nrg does it: who waits in the kernel gets his turn."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(timeout), 0))
+    sock.connect(path)
+    sock.settimeout(timeout)
+    return sock
+
+
 class Client:
     """One connection; answers as (kind, body, descriptors)."""
 
     def __init__(self, path, timeout=LIMIT_S):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(timeout)
-        self.socket.connect(path)
+        self.socket = connected(path, timeout)
 
     def __enter__(self):
         return self
@@ -201,7 +208,7 @@ class DaemonCase(Case):
         server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         server.bind(path)
         os.chmod(path, 0o666)
-        server.listen(4096)
+        server.listen(128)
         self.addCleanup(server.close)
         return server, path
 

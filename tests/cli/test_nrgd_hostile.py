@@ -132,13 +132,6 @@ ZONES = (("intel-rapl:0", "package-0", 5_000_000), ("intel-rapl:0:0", "core", 1_
 MEMBERS, STRANGERS = range(64001, 64009), range(64101, 64110)
 
 
-def connected(path):
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    sock.settimeout(10)
-    sock.connect(path)
-    return sock
-
-
 def fetch_nothing(path, n):
     """Opens with four descriptors each, which stay where they are. Half are so impatient as not to fetch the greeting either."""
     def work(kept):
@@ -356,8 +349,43 @@ class Hostile(DaemonCase):
         eventually(lambda: self.descriptors(daemon) <= before, "all descriptors are closed", 30)
         self.assertLess(resident_kb(daemon.pid) - warm_kb, 20_000 if sanitizer_library() else 500, "kB more than in the middle")
         self.stop(daemon)
+        self.report(f"{CONNECTIONS} connections", took)
+
+    def knock(self, path, uid, blocking, seconds):
+        """A process that does nothing but connect, and either leaves or stays, for so long."""
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            as_user(uid)()
+            kept, until = [], time.monotonic() + seconds
+            while time.monotonic() < until:
+                sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                sock.setblocking(blocking)
+                try:
+                    sock.connect(path)
+                    kept.append(sock)
+                except OSError:
+                    pass
+                if len(kept) > uid % 2 * 500:
+                    kept.pop(0).close()
+        finally:
+            os._exit(0)
+
+    def test_knocks(self):
+        """Nobody waits longer because somebody connects as fast as he can."""
+        daemon, path = self.daemon(root=self.tree())
+        seconds = 0.3 if CONNECTIONS < 10000 else 5
+        pids = [self.knock(path, uid, uid % 4 < 2, seconds) for uid in STRANGERS[:4]]
+        ends = {"root": self.watch(lambda: None, path), "a member": self.watch(as_member(MEMBER), path)}
+        for pid in pids:
+            os.waitpid(pid, 0)
+        self.report("four that knock", {who: end() for who, end in ends.items()})
+        self.stop(daemon)
+
+    def report(self, among, took):
         for who, seconds in took.items():
-            print(f"# {CONNECTIONS} connections: {who} was served {len(seconds)} times, median {statistics.median(seconds) * 1000:.1f} ms, "
+            print(f"# {among}: {who} was served {len(seconds)} times, median {statistics.median(seconds) * 1000:.1f} ms, "
                   f"slowest {max(seconds) * 1000:.0f} ms", file=sys.stderr)
 
     def test_a_reader_that_is_killed_leaves_nothing(self):
