@@ -92,15 +92,27 @@ static void discard(int fd)
         message = (struct msghdr){.msg_iov = &part, .msg_iovlen = 1};
 }
 
+static void settle_one(struct nrg_places *places, size_t i)
+{
+    discard(places->items[i].fd);
+    if (nrg_places_unfetched(places->items[i].fd) <= 0)
+        forget(places, i);
+}
+
 void nrg_places_settle(struct nrg_places *places, int64_t now_ns)
 {
-    for (size_t i = places->n; i-- > places->n_served;) {
-        discard(places->items[i].fd);
-        if (nrg_places_unfetched(places->items[i].fd) <= 0)
-            forget(places, i);
-    }
+    for (size_t i = places->n; i-- > places->n_served;)
+        settle_one(places, i);
     places->settled_ns = now_ns;
     places->fresh = false;
+}
+
+/* Those of one user: few, so this may be done at any time. */
+static void settle_user(struct nrg_places *places, uid_t uid)
+{
+    for (size_t i = places->n; i-- > places->n_served;)
+        if (places->items[i].uid == uid)
+            settle_one(places, i);
 }
 
 int64_t nrg_places_due_ns(const struct nrg_places *places)
@@ -254,15 +266,23 @@ void nrg_places_end(struct nrg_places *places, size_t i)
         forget(places, last);
 }
 
-unsigned nrg_places_spare_fds(struct nrg_places *places, const struct nrg_client *place,
+static size_t spare_fds(const struct nrg_places *places, const struct nrg_client *client)
+{
+    const struct holdings h = count(places, client->uid);
+    return left(places, client->rank, &h).fds;
+}
+
+unsigned nrg_places_spare_fds(struct nrg_places *places, const struct nrg_client *client,
                               int64_t now_ns)
 {
-    size_t spare;
-    if (place->session.state != NRG_SESSION_GREETED || nrg_places_unfetched(place->fd) != 0)
+    if (client->session.state != NRG_SESSION_GREETED || nrg_places_unfetched(client->fd) != 0)
         return 0;
-    do {
-        const struct holdings h = count(places, place->uid);
-        spare = left(places, place->rank, &h).fds;
-    } while (spare < NRG_SHARE_MAX && may_look_again(places, now_ns));
+    size_t spare = spare_fds(places, client);
+    if (spare < NRG_SHARE_MAX) { /* who began with many programs has fetched by now */
+        settle_user(places, client->uid);
+        spare = spare_fds(places, client);
+    }
+    if (spare < NRG_SHARE_MAX && may_look_again(places, now_ns))
+        spare = spare_fds(places, client);
     return (unsigned)spare;
 }

@@ -68,7 +68,7 @@ struct nrg_client *nrg_places_add(struct nrg_places *places, int fd, uid_t uid, 
 void nrg_places_end(struct nrg_places *places, size_t i);
 
 /* How many descriptors may be sent to this one. */
-unsigned nrg_places_spare_fds(struct nrg_places *places, const struct nrg_client *place,
+unsigned nrg_places_spare_fds(struct nrg_places *places, const struct nrg_client *client,
                               int64_t now_ns);
 
 /* What the peer has not fetched, in bytes of the kernel; negative errno: the kernel can't say. */

@@ -190,6 +190,23 @@ class Hostile(DaemonCase):
         eventually(lambda: self.descriptors(daemon) <= before, "all descriptors are closed")
         self.stop(daemon)
 
+    def test_who_fetches_never_notices(self):
+        """Many programs of one user that begin at the same moment get descriptors, all of them."""
+        daemon, path = self.daemon(root=self.tree())
+
+        def work():
+            hows = set()
+            for _ in range(100):
+                with Client(path) as client:
+                    client.greet()
+                    how, fds = client.open(0, 15)
+                    hows.add(how)
+                    for fd in fds:
+                        os.close(fd)
+            return list(hows)
+        self.assertEqual(self.in_process(as_member(), work), [NUMBER])
+        self.stop(daemon)
+
     def test_an_end_in_its_own_queue(self):
         """A client that sends nrgd its own end and dies is still there, with all that it did not fetch, until nrgd throws that away."""
         daemon, path = self.daemon(root=self.tree())
