@@ -1,7 +1,9 @@
 /*
- * Fuzz target: nrgd's side of a connection. The input is a view (one byte) and packets, each behind
- * its length (two bytes), for one session on a powercap tree of two counters. Every reply must be
- * of a size that its type has, carry descriptors only in the full view, and leave nothing open.
+ * Fuzz target: nrgd's side of a connection. The input is a view and how many descriptors there are
+ * to spare (one byte) and packets, each behind its length (two bytes), for one session on a
+ * powercap tree of two counters. Every reply must be of a size that its type has, carry descriptors
+ * only in the full view and as many as can be spared, and leave nothing open, also where they can't
+ * be sent.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -68,7 +70,8 @@ static void check_reply(const struct nrg_session *session, const struct nrg_repl
 {
     if (reply->size != nrg_wire_size(reply->packet.head.type, false) ||
         (rc && reply->packet.head.type != NRG_WIRE_REFUSED) ||
-        (reply->n_fds && session->view != NRG_VIEW_FULL) || reply->n_fds > 2)
+        (reply->n_fds && session->view != NRG_VIEW_FULL) || reply->n_fds > 2 ||
+        reply->n_fds > session->spare_fds)
         abort();
     if (reply->packet.head.type == NRG_WIRE_SENSOR && nrg_wire_check_sensor(&reply->packet.sensor))
         abort();
@@ -84,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!size)
         return 0;
     nrg_session_init(&session, &catalogs, data[0] & 1 ? NRG_VIEW_FULL : NRG_VIEW_COARSE);
+    session.spare_fds = 3 - (data[0] >> 1 & 3);
     int rc = 0;
     for (size_t at = 1; !rc && at + 2 <= size;) {
         union nrg_wire_packet packet;
@@ -97,6 +101,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         at += n;
         rc = nrg_session_take(&session, &packet, n, &reply);
         check_reply(&session, &reply, rc);
+        if (reply.n_fds && data[0] & 8) {
+            rc = nrg_session_stream(&session, &reply);
+            check_reply(&session, &reply, rc);
+        }
         nrg_reply_release(&reply);
         nrg_catalogs_tick(&catalogs);
     }
