@@ -92,22 +92,6 @@ class Views(DaemonCase):
             os.close(fd)
         self.stop(daemon)
 
-    def in_process(self, become, work):
-        """What work() prints, run as another user in a process of its own."""
-        out, into = os.pipe()
-        pid = os.fork()
-        if not pid:
-            try:
-                become()
-                os.write(into, json.dumps(work()).encode())
-            finally:
-                os._exit(0)
-        os.close(into)
-        with open(out) as f:
-            content = f.read()
-        os.waitpid(pid, 0)
-        return json.loads(content)
-
     def test_the_coarse_view_is_of_seconds_and_joules(self):
         start_uj = 262143328850 - 1_000_000
         root = self.tree(zones=(("intel-rapl:0", "package-0", start_uj),))
@@ -217,12 +201,12 @@ class Life(DaemonCase):
         process = self.start("sensors", env=self.env(NRG_DAEMON=self.path("later")))
         peer, _ = server.accept()
         peer.recv(100)
-        peer.send(head(WELCOME, 2) + struct.pack("=24sIIq", b"7.1.0", FULL, 1, 1000))
+        peer.send(head(WELCOME, 3) + struct.pack("=24sIIq", b"7.1.0", FULL, 1, 1000))
         out, _ = self.finish(process)
         peer.close()
         server.close()
         said = [line for line in out.decode().splitlines() if "7.1.0" in line]
-        self.assertIn(f"nrgd 7.1.0 speaks version 2 of the protocol, and this nrg {version} version 1", said[0])
+        self.assertIn(f"nrgd 7.1.0 speaks version 3 of the protocol, and this nrg {version} version 2", said[0])
         self.assertIn("systemctl restart nrgd", said[0])
 
     def test_a_daemon_that_hangs_or_lies_costs_a_line(self):

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "sensors/drivers.h"
 #include "sensors/fixes.h"
@@ -109,6 +110,7 @@ struct remote {
     int fd[NRG_WIRE_CHANNELS]; /* -1: not wanted */
     size_t n_ended;            /* of the last reading */
     int64_t last_t_ns;         /* of the last row: nrgd may answer with the same one again */
+    int64_t epoch;             /* of counters that began when they were opened; 0: they did not */
 };
 
 static void remote_close(void *state)
@@ -186,6 +188,14 @@ static int open_remote(struct remote *r, const struct nrg_context *ctx,
     return rc ? rc : take_opened(r, ctx, found, &answer.opened, fds, n_fds, err);
 }
 
+/* A perf event counts from its opening on. So may an old nrgd's coarse view, which does not say. */
+static int64_t own_epoch(const struct remote *r)
+{
+    bool unsaid = r->link.version < 2 && r->link.welcome.view == NRG_VIEW_COARSE;
+    bool begins = r->how == NRG_HOW_COUNT || (r->how == NRG_HOW_ASK && unsaid);
+    return begins ? nrg_now_ns() : 0;
+}
+
 static int remote_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,
                        struct nrg_error *err)
 {
@@ -202,11 +212,13 @@ static int remote_open(const struct nrg_context *ctx, const struct nrg_found *fo
         rc = open_remote(r, ctx, found, err);
     if (!rc && (r->how == NRG_HOW_ASK) != (found->driver == &asked))
         rc = nrg_fail(err, -ENODEV, found->sensor, "nrgd gives another view than a moment ago");
-    if (rc)
+    if (rc) {
         remote_close(r);
-    else
-        *state = r;
-    return rc;
+        return rc;
+    }
+    r->epoch = own_epoch(r);
+    *state = r;
+    return 0;
 }
 
 static int read_descriptor(void *state, size_t c, int64_t *raw)
@@ -233,6 +245,7 @@ static int read_descriptors(void *state, struct nrg_sink *sink)
     struct remote *r = state;
     size_t wanted = 0;
     r->n_ended = 0;
+    nrg_sink_epoch(sink, r->epoch);
     nrg_sink_poll(sink, 0, 0, r->n, read_descriptor, r);
     for (size_t c = 0; c < r->n; c++)
         wanted += r->fd[c] >= 0;
@@ -250,6 +263,7 @@ static int read_by_asking(void *state, struct nrg_sink *sink)
     if (row->t_ns <= r->last_t_ns || row->width_ns < 0)
         return 0;
     r->last_t_ns = row->t_ns;
+    nrg_sink_epoch(sink, r->epoch ? r->epoch : row->epoch);
     nrg_sink_row(sink, 0, row->t_ns, row->width_ns, row->raw);
     for (size_t c = 0; c < r->n; c++)
         nrg_sink_fault(sink, (unsigned)c, row->error[c] < 0 ? row->error[c] : 0);
@@ -262,4 +276,5 @@ static int read_by_asking(void *state, struct nrg_sink *sink)
     .probe = probe_nrgd, .open = remote_open, .close = remote_close
 
 const struct nrg_driver nrg_driver_nrgd = {COMMON, .read = read_descriptors};
-static const struct nrg_driver asked = {COMMON, .read = read_by_asking, .flags = NRG_MAY_BLOCK};
+static const struct nrg_driver asked = {COMMON, .read = read_by_asking,
+                                        .flags = NRG_MAY_BLOCK | NRG_MAY_BE_SILENT};

@@ -151,39 +151,66 @@ static int converse(struct nrg_nrgd_link *link, union nrg_wire_packet *packet, s
         return disagreement(packet, err);
     if (rc)
         return rc;
-    if (packet->head.type == expected)
+    if (packet->head.type == expected && packet->head.version == link->version)
         return 0;
     for (size_t i = 0; n_fds && i < *n_fds; i++)
         close(fds[i]);
     if (packet->head.type == NRG_WIRE_REFUSED)
-        return refusal(&packet->refused, err);
+        return packet->refused.error == -EPROTONOSUPPORT ? disagreement(packet, err)
+                                                         : refusal(&packet->refused, err);
     return nrg_fail(err, -EPROTO, NULL, "nrgd answers something else than was asked");
+}
+
+/* The answer stays in *packet. */
+static int greet(struct nrg_nrgd_link *link, const char *path, unsigned version,
+                 union nrg_wire_packet *packet, struct nrg_error *err)
+{
+    int fd = open_socket(path, err);
+    *link = (struct nrg_nrgd_link){.fd = fd, .version = version};
+    packet->head.type = 0;
+    if (fd < 0)
+        return fd;
+    nrg_wire_begin(packet, NRG_WIRE_HELLO, true);
+    size_t size = nrg_wire_as(packet, version, true);
+    nrg_copy(packet->hello.program, sizeof packet->hello.program, NRG_VERSION);
+    int rc = converse(link, packet, size, NRG_WIRE_WELCOME, NULL, NULL, err);
+    if (rc)
+        nrg_nrgd_close(link);
+    return rc;
+}
+
+/* The version that an older nrgd says when it refuses ours; 0: it is none that we speak. */
+static unsigned older_version(const union nrg_wire_packet *packet)
+{
+    unsigned version = packet->head.version;
+    return packet->head.type == NRG_WIRE_REFUSED && version < NRG_WIRE_VERSION &&
+                   nrg_wire_speaks(version)
+               ? version
+               : 0;
 }
 
 int nrg_nrgd_connect(struct nrg_nrgd_link *link, const char *path, struct nrg_error *err)
 {
     union nrg_wire_packet packet;
-    int fd = open_socket(path, err);
-    *link = (struct nrg_nrgd_link){.fd = fd};
-    if (fd < 0)
-        return fd;
-    size_t size = nrg_wire_begin(&packet, NRG_WIRE_HELLO, true);
-    nrg_copy(packet.hello.program, sizeof packet.hello.program, NRG_VERSION);
-    int rc = converse(link, &packet, size, NRG_WIRE_WELCOME, NULL, NULL, err);
-    if (!rc && (packet.welcome.n_sensors > NRG_WIRE_SENSORS || packet.welcome.period_ns < 0 ||
-                packet.welcome.view < NRG_VIEW_FULL || packet.welcome.view > NRG_VIEW_COARSE))
-        rc = nrg_fail(err, -EPROTO, NULL, "nrgd's greeting makes no sense");
-    link->welcome = packet.welcome;
+    int rc = greet(link, path, NRG_WIRE_VERSION, &packet, err);
+    if (rc == -EPROTONOSUPPORT && older_version(&packet))
+        rc = greet(link, path, older_version(&packet), &packet, err);
     if (rc)
-        nrg_nrgd_close(link);
-    return rc;
+        return rc;
+    link->welcome = packet.welcome;
+    if (packet.welcome.n_sensors <= NRG_WIRE_SENSORS && packet.welcome.period_ns >= 0 &&
+        packet.welcome.view >= NRG_VIEW_FULL && packet.welcome.view <= NRG_VIEW_COARSE)
+        return 0;
+    nrg_nrgd_close(link);
+    return nrg_fail(err, -EPROTO, NULL, "nrgd's greeting makes no sense");
 }
 
 int nrg_nrgd_ask(struct nrg_nrgd_link *link, enum nrg_wire_type type, uint32_t sensor,
                  uint32_t wanted, enum nrg_wire_type expected, union nrg_wire_packet *answer,
                  int *fds, size_t *n_fds, struct nrg_error *err)
 {
-    size_t size = nrg_wire_begin(answer, type, true);
+    nrg_wire_begin(answer, type, true);
+    size_t size = nrg_wire_as(answer, link->version, true);
     answer->request.sensor = sensor;
     answer->request.wanted = wanted;
     return converse(link, answer, size, expected, fds, n_fds, err);

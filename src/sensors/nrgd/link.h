@@ -13,6 +13,7 @@
 
 struct nrg_nrgd_link {
     int fd;
+    unsigned version; /* that both speak */
     struct nrg_wire_welcome welcome;
 };
 
