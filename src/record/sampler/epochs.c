@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/checked.h"
-
 int nrg_epochs_init(struct nrg_epochs *e, const struct nrg_found *found)
 {
     *e = (struct nrg_epochs){.found = found};
@@ -33,17 +31,20 @@ bool nrg_epochs_set(struct nrg_epochs *e, int64_t epoch)
     return any;
 }
 
+/* Numbers that only a lying nrgd sends may leave no room for it: they are missing. */
 static int64_t write_count(struct nrg_count *count, int64_t raw)
 {
+    int64_t moved_by = count->anew ? 0 : count->moved_by, below, now;
     if (raw == NRG_MISSING)
         return NRG_MISSING;
-    if (count->anew) {
-        bool falls = raw < count->last_raw;
-        count->moved_by = falls ? 0 : nrg_add_i64(nrg_add_i64(count->last_raw, -1), -raw);
-    }
-    count->seen = true;
-    count->anew = false;
-    return count->last_raw = nrg_add_i64(raw, count->moved_by);
+    if (count->anew && raw >= count->last_raw &&
+        (__builtin_sub_overflow(count->last_raw, 1, &below) ||
+         __builtin_sub_overflow(below, raw, &moved_by)))
+        return NRG_MISSING;
+    if (__builtin_add_overflow(raw, moved_by, &now) || now == NRG_MISSING)
+        return NRG_MISSING;
+    *count = (struct nrg_count){.seen = true, .last_raw = now, .moved_by = moved_by};
+    return now;
 }
 
 const int64_t *nrg_epochs_row(struct nrg_epochs *e, unsigned group, const int64_t *raw)
