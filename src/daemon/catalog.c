@@ -196,7 +196,7 @@ static bool is_same(const struct nrg_channel *a, const struct nrg_channel *b)
 /* A newer list may have channels that the reader, which was opened before it, has not. */
 static void find_places(struct nrg_served *served)
 {
-    const struct nrg_reader *r = served->reader;
+    const struct nrg_sensor_reader *r = served->reader;
     for (size_t i = 0; i < served->n; i++) {
         const struct nrg_channel *channel = &served->found->channels[served->number[i]];
         size_t place = 0;
@@ -244,7 +244,7 @@ void nrg_served_row(struct nrg_served *served, enum nrg_wire_view view, uint32_t
 bool nrg_catalogs_tick(struct nrg_catalogs *catalogs)
 {
     bool any = false;
-    for (struct nrg_reader *r = catalogs->readers.first; r; r = r->next) {
+    for (struct nrg_sensor_reader *r = catalogs->readers.first; r; r = r->next) {
         if (!r->n_coarse)
             continue;
         nrg_reader_tick(r);

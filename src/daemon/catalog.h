@@ -16,8 +16,8 @@ struct nrg_served {
     enum nrg_wire_how how; /* for the full view */
     size_t n;              /* channels, and their numbers in `found` */
     size_t number[NRG_WIRE_CHANNELS];
-    struct nrg_reader *reader;       /* while somebody asks for readings */
-    size_t place[NRG_WIRE_CHANNELS]; /* of each channel in its rows; NRG_WIRE_CHANNELS: none */
+    struct nrg_sensor_reader *reader; /* while somebody asks for readings */
+    size_t place[NRG_WIRE_CHANNELS];  /* of each channel in its rows; NRG_WIRE_CHANNELS: none */
 };
 
 struct nrg_catalog {

@@ -14,12 +14,12 @@
 #include "daemon/reader.h"
 #include "sensors/integrate.h"
 
-static const struct nrg_channel *channel_of(const struct nrg_reader *r, size_t i)
+static const struct nrg_channel *channel_of(const struct nrg_sensor_reader *r, size_t i)
 {
     return &r->found.channels[r->number[i]];
 }
 
-static int64_t in_steps(const struct nrg_reader *r, size_t i, int64_t raw)
+static int64_t in_steps(const struct nrg_sensor_reader *r, size_t i, int64_t raw)
 {
     double steps = (double)raw * channel_of(r, i)->scale / NRG_COARSE_STEP;
     if (raw == NRG_MISSING)
@@ -28,7 +28,7 @@ static int64_t in_steps(const struct nrg_reader *r, size_t i, int64_t raw)
 }
 
 /* Brings a counter to now. False: it can't be followed. A missing reading is left to the next. */
-static bool follow(struct nrg_reader *r, size_t i, int64_t raw)
+static bool follow(struct nrg_sensor_reader *r, size_t i, int64_t raw)
 {
     if (raw == NRG_MISSING)
         return true;
@@ -44,7 +44,7 @@ static bool follow(struct nrg_reader *r, size_t i, int64_t raw)
     return true;
 }
 
-static void begin_epoch(struct nrg_reader *r)
+static void begin_epoch(struct nrg_sensor_reader *r)
 {
     r->tick.epoch = r->now.t_ns;
     r->source_epoch = r->now.epoch;
@@ -56,7 +56,7 @@ static void begin_epoch(struct nrg_reader *r)
 }
 
 /* The row that clients get. */
-static void show(struct nrg_reader *r, bool with_gauges)
+static void show(struct nrg_sensor_reader *r, bool with_gauges)
 {
     r->tick.t_ns = r->now.t_ns;
     r->tick.width_ns = r->now.width_ns;
@@ -73,7 +73,7 @@ static void show(struct nrg_reader *r, bool with_gauges)
  * So that a run has a reading before its begin. Coming and going gives no more than staying: a
  * counter begins at 0, which tells nothing, and of a gauge a second has one reading.
  */
-void nrg_reader_begin_coarse(struct nrg_reader *r)
+void nrg_reader_begin_coarse(struct nrg_sensor_reader *r)
 {
     int64_t second = nrg_now_ns() / NRG_COARSE_PERIOD_NS;
     bool had = r->tick.t_ns / NRG_COARSE_PERIOD_NS == second;
@@ -82,7 +82,7 @@ void nrg_reader_begin_coarse(struct nrg_reader *r)
     show(r, !had);
 }
 
-void nrg_reader_tick(struct nrg_reader *r)
+void nrg_reader_tick(struct nrg_sensor_reader *r)
 {
     nrg_reader_read(r);
     bool followed = r->now.epoch == r->source_epoch;

@@ -10,17 +10,18 @@
 
 #define RETRY_NS NRG_NS_PER_S
 
-static void free_reader(struct nrg_reader *r)
+static void free_reader(struct nrg_sensor_reader *r)
 {
     free(r->found.channels);
     free(r->found.wanted);
     free(r);
 }
 
-static struct nrg_reader *new_reader(const struct nrg_context *ctx, const struct nrg_found *found,
-                                     const size_t *number, size_t n)
+static struct nrg_sensor_reader *new_reader(const struct nrg_context *ctx,
+                                            const struct nrg_found *found, const size_t *number,
+                                            size_t n)
 {
-    struct nrg_reader *r = nrg_calloc(1, sizeof *r);
+    struct nrg_sensor_reader *r = nrg_calloc(1, sizeof *r);
     if (!r)
         return NULL;
     r->ctx = ctx;
@@ -38,7 +39,7 @@ static struct nrg_reader *new_reader(const struct nrg_context *ctx, const struct
     return r;
 }
 
-static bool is_used(const struct nrg_reader *r)
+static bool is_used(const struct nrg_sensor_reader *r)
 {
     return r->n_full || r->n_coarse;
 }
@@ -46,8 +47,8 @@ static bool is_used(const struct nrg_reader *r)
 /* What has no user stays for the second that it had a coarse reading in. */
 static void drop_old(struct nrg_readers *readers, int64_t second)
 {
-    for (struct nrg_reader **at = &readers->first; *at;) {
-        struct nrg_reader *r = *at;
+    for (struct nrg_sensor_reader **at = &readers->first; *at;) {
+        struct nrg_sensor_reader *r = *at;
         if (is_used(r) || r->tick.t_ns / NRG_COARSE_PERIOD_NS == second) {
             at = &r->next;
         } else {
@@ -62,10 +63,10 @@ void nrg_readers_release(struct nrg_readers *readers)
     drop_old(readers, -1);
 }
 
-static struct nrg_reader *find_reader(const struct nrg_readers *readers,
-                                      const struct nrg_found *found)
+static struct nrg_sensor_reader *find_reader(const struct nrg_readers *readers,
+                                             const struct nrg_found *found)
 {
-    struct nrg_reader *r = readers->first;
+    struct nrg_sensor_reader *r = readers->first;
     while (r && (r->found.driver != found->driver || strcmp(r->found.sensor, found->sensor) != 0))
         r = r->next;
     return r;
@@ -73,10 +74,10 @@ static struct nrg_reader *find_reader(const struct nrg_readers *readers,
 
 int nrg_reader_use(struct nrg_readers *readers, const struct nrg_context *ctx,
                    const struct nrg_found *found, const size_t *number, size_t n,
-                   enum nrg_wire_view view, struct nrg_reader **out)
+                   enum nrg_wire_view view, struct nrg_sensor_reader **out)
 {
     drop_old(readers, nrg_now_ns() / NRG_COARSE_PERIOD_NS);
-    struct nrg_reader *r = find_reader(readers, found);
+    struct nrg_sensor_reader *r = find_reader(readers, found);
     if (!r) {
         r = new_reader(ctx, found, number, n);
         if (!r)
@@ -99,14 +100,14 @@ int nrg_reader_use(struct nrg_readers *readers, const struct nrg_context *ctx,
     return 0;
 }
 
-static void close_sensor(struct nrg_reader *r)
+static void close_sensor(struct nrg_sensor_reader *r)
 {
     if (r->state)
         r->found.driver->close(r->state);
     r->state = NULL;
 }
 
-void nrg_reader_leave(struct nrg_reader *r, enum nrg_wire_view view)
+void nrg_reader_leave(struct nrg_sensor_reader *r, enum nrg_wire_view view)
 {
     --*(view == NRG_VIEW_FULL ? &r->n_full : &r->n_coarse);
     if (!is_used(r))
@@ -116,7 +117,7 @@ void nrg_reader_leave(struct nrg_reader *r, enum nrg_wire_view view)
 /* Rows of a driver, by group, become one row of all channels. */
 struct catcher {
     struct nrg_sink sink;
-    struct nrg_reader *reader;
+    struct nrg_sensor_reader *reader;
     int64_t first_ns, last_ns;
 };
 
@@ -154,7 +155,7 @@ static void on_epoch(struct nrg_sink *sink, int64_t epoch)
 }
 
 /* 0, or -ENODEV: it went away and is not back. */
-static int open_again(struct nrg_reader *r)
+static int open_again(struct nrg_sensor_reader *r)
 {
     int64_t now_ns = nrg_now_ns();
     if (r->state)
@@ -167,7 +168,7 @@ static int open_again(struct nrg_reader *r)
     return r->state ? 0 : -ENODEV;
 }
 
-void nrg_reader_read(struct nrg_reader *r)
+void nrg_reader_read(struct nrg_sensor_reader *r)
 {
     struct catcher c = {.sink = {.row = on_row, .fault = on_fault, .epoch = on_epoch}, .reader = r};
     if (nrg_now_ns() - r->now.t_ns < NRG_FULL_PERIOD_NS)

@@ -16,7 +16,7 @@
 #include "base/context.h"
 #include "daemon/policy.h"
 
-struct nrg_reader {
+struct nrg_sensor_reader {
     const struct nrg_context *ctx;
     struct nrg_found found; /* a copy */
     size_t n;               /* channels, and their numbers in `found` */
@@ -29,26 +29,26 @@ struct nrg_reader {
     int64_t last_raw[NRG_WIRE_CHANNELS], last_ns[NRG_WIRE_CHANNELS]; /* counters, at a tick */
     int64_t energy_raw[NRG_WIRE_CHANNELS]; /* what they counted in this epoch */
     int64_t source_epoch;                  /* the driver's own, at the last tick */
-    struct nrg_reader *next;
+    struct nrg_sensor_reader *next;
 };
 
 struct nrg_readers {
-    struct nrg_reader *first;
+    struct nrg_sensor_reader *first;
 };
 
 /* Of the n channels of `found` with these numbers. */
 int nrg_reader_use(struct nrg_readers *readers, const struct nrg_context *ctx,
                    const struct nrg_found *found, const size_t *number, size_t n,
-                   enum nrg_wire_view view, struct nrg_reader **out);
-void nrg_reader_leave(struct nrg_reader *reader, enum nrg_wire_view view);
+                   enum nrg_wire_view view, struct nrg_sensor_reader **out);
+void nrg_reader_leave(struct nrg_sensor_reader *reader, enum nrg_wire_view view);
 /* Frees those that nobody uses. */
 void nrg_readers_release(struct nrg_readers *readers);
 
 /* Brings `now` up to date. */
-void nrg_reader_read(struct nrg_reader *reader);
+void nrg_reader_read(struct nrg_sensor_reader *reader);
 
 /* coarse.c: the first reading of who has the coarse view alone, and that of a second. */
-void nrg_reader_begin_coarse(struct nrg_reader *reader);
-void nrg_reader_tick(struct nrg_reader *reader);
+void nrg_reader_begin_coarse(struct nrg_sensor_reader *reader);
+void nrg_reader_tick(struct nrg_sensor_reader *reader);
 
 #endif

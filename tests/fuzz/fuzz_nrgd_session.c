@@ -163,7 +163,7 @@ static void happen(struct fixture *f, unsigned what, const uint8_t *data, size_t
         leave(f, data[0] % CLIENTS);
     else if (what == RELOAD && f->catalogs.newest)
         f->catalogs.newest->made_ns = 0;
-    for (struct nrg_reader *r = f->catalogs.readers.first; r; r = r->next)
+    for (struct nrg_sensor_reader *r = f->catalogs.readers.first; r; r = r->next)
         r->now.t_ns = 0; /* a moment later */
 }
 

@@ -84,7 +84,7 @@ static const struct nrg_wire_row *read_row(struct client *c)
 static void tick(struct fixture *f, int64_t step_uj)
 {
     set_energy(f, f->energy_uj + step_uj);
-    for (struct nrg_reader *r = f->catalogs.readers.first; r; r = r->next) {
+    for (struct nrg_sensor_reader *r = f->catalogs.readers.first; r; r = r->next) {
         r->now.t_ns = 0;
         r->last_ns[0] -= NRG_NS_PER_S;
     }
@@ -150,7 +150,7 @@ static void a_counter_that_went_away_begins_anew(void **state)
     begin(&f);
     come(&f, &a);
     int64_t epoch = read_row(&a)->epoch;
-    struct nrg_reader *r = f.catalogs.readers.first;
+    struct nrg_sensor_reader *r = f.catalogs.readers.first;
     r->found.driver->close(r->state); /* as after ENODEV */
     r->state = NULL;
     r->retry_ns = INT64_MAX;
