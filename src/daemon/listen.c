@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #define FIRST_INHERITED 3 /* SD_LISTEN_FDS_START */
-#define BACKLOG         128
+/* Who connects waits behind so many; others wait until there is room, in the order in which they
+ * came, so that a long queue would only make everybody wait for those who flood it. */
+#define BACKLOG 128
 
 static int option_of(int fd, int name)
 {

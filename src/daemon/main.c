@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 
 #include <nrg/nrg.h>
@@ -17,6 +18,7 @@
 #include "base/parse.h"
 #include "daemon/guard.h"
 #include "daemon/listen.h"
+#include "daemon/places.h"
 #include "daemon/server.h"
 
 struct settings {
@@ -123,10 +125,30 @@ static int watch_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* The limit that holds for descriptors: as high as may be, up to what is of use. */
+static size_t raise_descriptors(void)
+{
+    struct rlimit limit = {0}, raised;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return 256; /* POSIX and Linux have more */
+    raised = limit;
+    raised.rlim_cur = limit.rlim_max < NRG_PLACES_FDS ? limit.rlim_max : NRG_PLACES_FDS;
+    if (raised.rlim_cur > limit.rlim_cur && !setrlimit(RLIMIT_NOFILE, &raised))
+        limit = raised;
+    return limit.rlim_cur < NRG_PLACES_FDS ? (size_t)limit.rlim_cur : NRG_PLACES_FDS;
+}
+
+static void write_line(void *arg, enum nrg_level level, const char *line)
+{
+    (void)arg;
+    if (level >= NRG_WARNING)
+        fprintf(stderr, "nrgd: %s\n", line);
+}
+
 static int protect(const struct settings *s, struct nrg_error *err)
 {
     int rc = nrg_guard_capabilities(err);
-    if (!rc && !s->no_filter && (rc = nrg_guard_system_calls(err)) == -ENOTSUP)
+    if (!rc && !s->no_filter && (rc = nrg_guard_system_calls(s->root != NULL, err)) == -ENOTSUP)
         rc = 0; /* the unit's filter remains */
     return rc;
 }
@@ -139,6 +161,7 @@ static int serve(const struct settings *s, const struct nrg_context *ctx)
     if (options.listener < 0)
         return complain(&err);
     options.signals = watch_signals();
+    options.max_fds = raise_descriptors();
     nrg_policy_init(&options.policy, s->group, s->refuses_others);
     if (protect(s, &err))
         return complain(&err);
@@ -155,7 +178,7 @@ static int serve(const struct settings *s, const struct nrg_context *ctx)
 int main(int argc, char **argv)
 {
     struct settings s = {.group = "nrg", .idle_s = 30};
-    struct nrg_context ctx = {0};
+    struct nrg_context ctx = {.log = write_line};
     struct nrg_error err;
     int code = parse(&s, argc, argv);
     if (code >= 0)

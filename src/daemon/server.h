@@ -1,6 +1,6 @@
 /*
  * The loop of nrgd: accepts, answers, ends connections that are too slow, and itself when nobody
- * is there. One thread, nothing blocks but poll; what a client does not fetch is not kept for it.
+ * is there. One thread, nothing blocks but poll. Who gets a place is decided in places.h.
  */
 #ifndef NRG_DAEMON_SERVER_H
 #define NRG_DAEMON_SERVER_H
@@ -10,6 +10,7 @@
 struct nrg_server_options {
     int listener;    /* a listening SOCK_SEQPACKET socket */
     int signals;     /* a signalfd: readable means stop */
+    size_t max_fds;  /* descriptors that the process may have (RLIMIT_NOFILE) */
     int64_t idle_ns; /* end after so long without a connection; 0: never */
     struct nrg_policy policy;
 };

@@ -55,6 +55,24 @@ static int greet(struct nrg_session *s, struct nrg_reply *reply)
     return 0;
 }
 
+static unsigned n_bits(uint32_t bits)
+{
+    unsigned n = 0;
+    for (; bits; bits &= bits - 1)
+        n++;
+    return n;
+}
+
+/* By descriptors or by readings, as far as the view goes, and the descriptors that can be spared.
+ */
+static enum nrg_wire_how how_now(const struct nrg_session *s, const struct nrg_served *served,
+                                 uint32_t wanted)
+{
+    uint32_t shown = served->n < 32 ? (UINT32_C(1) << served->n) - 1 : UINT32_MAX;
+    bool spare = n_bits(wanted & shown) <= s->spare_fds;
+    return s->view == NRG_VIEW_FULL && spare ? served->how : NRG_HOW_ASK;
+}
+
 static int describe(struct nrg_session *s, const struct nrg_wire_request *request,
                     struct nrg_reply *reply)
 {
@@ -63,7 +81,28 @@ static int describe(struct nrg_session *s, const struct nrg_wire_request *reques
     reply->size = nrg_wire_begin(&reply->packet, NRG_WIRE_SENSOR, false);
     if (!nrg_served_describe(&s->catalog->items[request->sensor], s->view, &reply->packet.sensor))
         return nrg_reply_refuse(reply, -EACCES, "this sensor is for members of group nrg");
+    reply->packet.sensor.how = how_now(s, &s->catalog->items[request->sensor], UINT32_MAX);
     return 0;
+}
+
+static int opened(struct nrg_reply *reply, enum nrg_wire_how how, int n)
+{
+    reply->n_fds = (size_t)n;
+    reply->size = nrg_wire_begin(&reply->packet, NRG_WIRE_OPENED, false);
+    reply->packet.opened.how = how;
+    reply->packet.opened.n = (uint32_t)n;
+    return 0;
+}
+
+static int open_for_readings(struct nrg_session *s, struct nrg_served *served,
+                             struct nrg_reply *reply)
+{
+    int rc = nrg_served_use(s->catalogs, served, s->view);
+    if (rc)
+        return nrg_reply_refuse(reply, rc, "the sensor can't be opened now");
+    s->served = served;
+    s->state = NRG_SESSION_OPEN;
+    return opened(reply, NRG_HOW_ASK, 0);
 }
 
 /* The bits of channels that the sensor does not show are not looked at. */
@@ -73,27 +112,27 @@ static int open_sensor(struct nrg_session *s, uint32_t sensor, uint32_t wanted,
     if (sensor >= s->catalog->n || !wanted)
         return nrg_reply_refuse(reply, -EINVAL, "there is no such sensor");
     struct nrg_served *served = &s->catalog->items[sensor];
-    enum nrg_wire_how how = s->view == NRG_VIEW_FULL ? served->how : NRG_HOW_ASK;
-    int n = 0;
-    if (how != NRG_HOW_ASK) {
-        n = nrg_served_share(s->catalogs->ctx, served, wanted, &reply->shared_state, reply->fds);
-        if (n < 0)
-            return nrg_reply_refuse(reply, n, "the sensor can't be opened now");
-        reply->shared = served;
-        s->state = NRG_SESSION_DONE;
-    } else {
-        int rc = nrg_served_use(s->catalogs, served, s->view);
-        if (rc)
-            return nrg_reply_refuse(reply, rc, "the sensor can't be opened now");
-        s->served = served;
-        s->state = NRG_SESSION_OPEN;
-    }
+    enum nrg_wire_how how = how_now(s, served, wanted);
     s->wanted = wanted;
-    reply->n_fds = (size_t)n;
-    reply->size = nrg_wire_begin(&reply->packet, NRG_WIRE_OPENED, false);
-    reply->packet.opened.how = how;
-    reply->packet.opened.n = (uint32_t)n;
-    return 0;
+    if (how == NRG_HOW_ASK)
+        return open_for_readings(s, served, reply);
+    int n = nrg_served_share(s->catalogs->ctx, served, wanted, &reply->shared_state, reply->fds);
+    if (n == -EMFILE || n == -ENFILE)
+        return open_for_readings(s, served, reply); /* what is open already may serve */
+    if (n < 0)
+        return nrg_reply_refuse(reply, n, "the sensor can't be opened now");
+    reply->shared = served;
+    s->state = NRG_SESSION_DONE;
+    return opened(reply, how, n);
+}
+
+int nrg_session_stream(struct nrg_session *session, struct nrg_reply *reply)
+{
+    struct nrg_served *served = reply->shared;
+    nrg_reply_release(reply);
+    int rc = open_for_readings(session, served, reply);
+    reply->size = nrg_wire_as(&reply->packet, session->version, false);
+    return rc;
 }
 
 static int read_sensor(struct nrg_session *s, struct nrg_reply *reply)

@@ -4,7 +4,7 @@
  *
  * What a client can cost is bounded: one greeting, as many descriptions as there are sensors (and
  * once more), one opening; then either nothing or one reading per request. Anything else ends the
- * connection.
+ * connection. Descriptors are handed over while there are some to spare, else readings are.
  */
 #ifndef NRG_DAEMON_SESSION_H
 #define NRG_DAEMON_SESSION_H
@@ -22,6 +22,7 @@ struct nrg_session {
     unsigned n_described;
     struct nrg_served *served; /* open for readings */
     uint32_t wanted;
+    unsigned spare_fds; /* descriptors that may be sent now: the caller's to say */
 };
 
 /* What is sent: a packet and descriptors, which are released once it is sent. */
@@ -30,7 +31,7 @@ struct nrg_reply {
     size_t size;
     int fds[NRG_SHARE_MAX];
     size_t n_fds;
-    const struct nrg_served *shared;
+    struct nrg_served *shared;
     void *shared_state;
 };
 
@@ -45,6 +46,10 @@ void nrg_session_release(struct nrg_session *session);
 int nrg_session_take(struct nrg_session *session, union nrg_wire_packet *packet, size_t n,
                      struct nrg_reply *reply);
 void nrg_reply_release(struct nrg_reply *reply);
+
+/* The descriptors of a reply could not be sent: makes it one without any, and the session one that
+ * asks for readings. As nrg_session_take. */
+int nrg_session_stream(struct nrg_session *session, struct nrg_reply *reply);
 
 /* Makes the reply a refusal, in the oldest version: a client that has not said which it speaks must
  * be able to read it. Returns `error`. */

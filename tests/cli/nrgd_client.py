@@ -1,8 +1,10 @@
 """nrgd for tests: starts it on a tree, and speaks its protocol from docs/nrgd.md, without nrg's code."""
 import array
 import grp
+import resource
 import socket
 import struct
+import traceback
 
 from support import *
 
@@ -42,14 +44,21 @@ def as_member(uid=MEMBER, group=GROUP):
     return become
 
 
+def connected(path, timeout=LIMIT_S):
+    """A socket that is connected as nrg does it: who waits in the kernel gets his turn."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(timeout), 0))
+    sock.connect(path)
+    sock.settimeout(timeout)
+    return sock
+
+
 class Client:
     """One connection; answers as (kind, body, descriptors)."""
 
     def __init__(self, path, timeout=LIMIT_S, version=VERSION):
         self.version = version
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(timeout)
-        self.socket.connect(path)
+        self.socket = connected(path, timeout)
 
     def __enter__(self):
         return self
@@ -112,6 +121,17 @@ class Client:
         return row["t_ns"], row["width_ns"], row["errors"], row["raw"]
 
 
+def reading(path, channel=0):
+    """One channel of the first sensor, as nrg gets it: (how, value), by a descriptor or by asking."""
+    with Client(path) as client:
+        client.greet()
+        how, fds = client.open(0, 1 << channel)
+        if how == ASK:
+            return how, client.read()[3][channel]
+        with os.fdopen(fds[0]) as f:
+            return how, int(f.read())
+
+
 class DaemonCase(Case):
     """A test with a powercap tree of its own whose counters only root can read, and daemons on it."""
 
@@ -131,6 +151,38 @@ class DaemonCase(Case):
             f.write("vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nflags\t\t: fpu\n")
         return root
 
+    def held(self, become, work):
+        """What work(kept) returns; the process keeps what is in the list until it is killed, at the test's end if not before. (pid, result)"""
+        out, into = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try:
+                os.close(out)
+                become()
+                kept = []
+                os.write(into, json.dumps(work(kept)).encode())
+                os.close(into)
+                while True:
+                    time.sleep(1000)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+        os.close(into)
+        self.addCleanup(self.end_held, pid)
+        with open(out) as f:
+            return pid, json.load(f)
+
+    def end_held(self, pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        try:
+            os.waitpid(pid, 0)
+        except ChildProcessError:
+            pass
+
     def set_energy(self, root, zone, energy_uj):
         with open(os.path.join(root, "sys/class/powercap", zone, "energy_uj"), "r+") as f:
             f.write(f"{energy_uj:<16}\n")
@@ -138,10 +190,12 @@ class DaemonCase(Case):
     def sanitized(self):
         return ["--no-filter"] if sanitizer_library() else []
 
-    def daemon(self, *options, root=None, command=None, **kw):
-        """Starts nrgd; returns (process, path of its socket)."""
+    def daemon(self, *options, root=None, command=None, limit=None, **kw):
+        """Starts nrgd, with at most `limit` descriptors; returns (process, path of its socket)."""
         path = self.path(f"s{len(self.started)}")
         options = ["--socket", path, "--group", GROUP, "--idle", "0", *self.sanitized(), *options]
+        if limit:
+            kw["preexec_fn"] = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
         process = subprocess.Popen([*(command or []), NRGD, *(["--root", root] if root else []), *options],
                                    stderr=subprocess.PIPE, env=self.env(), **kw)
         self.started.append(process)
@@ -164,6 +218,29 @@ class DaemonCase(Case):
             content = f.read()
         os.waitpid(pid, 0)
         return json.loads(content)
+
+    def listener(self):
+        """A socket as systemd keeps it: it outlives the daemons that are given it. (socket, path)"""
+        path = self.path("kept")
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        server.bind(path)
+        os.chmod(path, 0o666)
+        server.listen(128)
+        self.addCleanup(server.close)
+        return server, path
+
+    def daemon_on(self, server, root, limit=1024):
+        """Starts nrgd on that socket."""
+        def hand_over():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+            os.dup2(server.fileno(), 3)
+            os.set_inheritable(3, True)
+        script = 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@"'
+        process = subprocess.Popen(["sh", "-c", script, "-", NRGD, "--root", root, "--group", GROUP, "--idle", "0", *self.sanitized()],
+                                   close_fds=False, preexec_fn=hand_over, stderr=subprocess.PIPE, env=self.env(), bufsize=0)
+        self.started.append(process)
+        self.assertIn(b"the full view is for", process.stderr.readline())
+        return process
 
     def stop(self, process):
         """Ends it; it must end well, and a sanitizer must have nothing to say."""

@@ -1,6 +1,7 @@
 """nrgd: a member of the group reads RAPL through it with no capability anywhere, others get one reading a second in whole
 joules, nobody gets anything else. On fake powercap trees, by --root and bind-mounted over this machine's /sys/class."""
 import configparser
+import threading
 import unittest
 
 from nrgd_client import *
@@ -225,6 +226,82 @@ class Life(DaemonCase):
                 server.close()
                 self.assertEqual(process.returncode, 0)
                 self.assertTrue([u for u in json.loads(out)["unavailable"] if u["what"] == "nrgd"])
+
+
+class Slow(DaemonCase):
+    """A daemon that answers everything right, but takes its time: what it costs is one deadline, not one for each answer."""
+    SENSORS = 40
+
+    def answer(self, packet):
+        _, _, kind = struct.unpack("=IHH", packet[:8])
+        if kind == HELLO:
+            return head(WELCOME) + struct.pack("=24sIIq", b"1", FULL, self.SENSORS, 1000000)
+        index, _ = struct.unpack("=II", packet[8:16])
+        if kind == SENSOR:
+            channel = struct.pack("=48s48s128s5B3xQqqq5d", b"package-%d" % index, b"", b"x", 0, 0, 0, 0, 1, 0, 1000000, 0, 0, 1e-6, 1e-6, 0, 0, 0)
+            return head(SENSOR) + struct.pack("=64s24sII", b"s%d" % index, b"x", ASK, 1) + channel + bytes(31 * 304)
+        if kind == OPEN:
+            return head(OPENED) + struct.pack("=II", ASK, 0)
+        return head(ROW) + struct.pack("=qq32i32q", time.monotonic_ns(), 0, *[0] * 32, *[time.monotonic_ns() // 1000] * 32)
+
+    def serve(self, server, delay_s):
+        """One conversation after the other, each in its thread. Counts seconds that answers were late, and keeps what was asked."""
+        self.asked = []
+
+        def talk(peer):
+            with peer:
+                try:
+                    while packet := peer.recv(100):
+                        kind = struct.unpack("=IHH", packet[:8])[2]
+                        self.asked.append(kind)
+                        time.sleep(delay_s.get(kind, 0))
+                        peer.send(self.answer(packet))
+                except OSError:
+                    pass
+
+        def accept():
+            while True:
+                try:
+                    peer, _ = server.accept()
+                except OSError:
+                    return
+                threading.Thread(target=talk, args=(peer,), daemon=True).start()
+        threading.Thread(target=accept, daemon=True).start()
+
+    def measured(self, name, delay_s, *args):
+        server = listening(self.path(name))
+        self.addCleanup(server.close)
+        self.serve(server, delay_s)
+        result = self.nrg("run", "-q", "--json=r.json", "-o", name + ".nrg", "--", *args, env=self.env(NRG_DAEMON=self.path(name)))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout, b"hello\n")
+        with open(self.path("r.json")) as f:
+            return json.load(f)
+
+    def test_a_quick_one_is_used(self):
+        found = self.measured("quick", {}, "sh", "-c", "echo hello; sleep 0.3")
+        self.assertEqual(sum(d["driver"] == "nrgd" for d in found["domains"]), self.SENSORS)
+
+    def test_each_description_is_late(self):
+        """40 answers, each late by 0.5 s: 20 s if each were waited for."""
+        self.measured("slow", {SENSOR: 0.5}, "echo", "hello")
+        self.assertIn(SENSOR, self.asked)
+        self.assertLess(self.asked.count(SENSOR), 8, "in three seconds no more can have come")
+        self.assertNotIn(OPEN, self.asked)
+
+    def test_each_opening_is_late(self):
+        self.measured("late", {OPEN: 0.5}, "echo", "hello")
+        self.assertIn(OPEN, self.asked)
+        self.assertNotIn(READ, self.asked)
+
+    def test_each_reading_is_late(self):
+        """By more than is waited for: it is taken at the next call, at the time that it says it is of."""
+        self.SENSORS = 1
+        found = self.measured("reading", {READ: 1.2}, "sh", "-c", "echo hello; sleep 2")
+        self.assertEqual([d["driver"] for d in found["domains"]], ["nrgd"])
+        rows = query(self.path("reading.nrg"), "SELECT detail FROM event WHERE kind = 'fault' AND detail LIKE '%timed out%'")
+        self.assertTrue(rows, "that it was late is said")
+        self.assertEqual(query(self.path("reading.nrg"), "SELECT * FROM event WHERE kind = 'lost'"), [])
 
 
 @needs_root

@@ -4,7 +4,8 @@
  * who or what: a packet of a client, a second that is over, a counter that is moved, a client that
  * leaves, a list of sensors that is too old). Every reply must be of a size that its type has in
  * the client's version, carry descriptors only in the full view, and leave nothing open. All coarse
- * clients must get one row, and within an epoch their counters may not fall.
+ * clients must get one row, and within an epoch their counters may not fall. Descriptors may be
+ * few (two more bits), or not be sent (one more).
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -75,6 +76,7 @@ struct fixture {
     struct nrg_catalogs catalogs;
     struct nrg_session clients[CLIENTS];
     bool ended[CLIENTS];
+    uint8_t how;              /* the first byte */
     struct nrg_wire_row last; /* of the coarse view */
 };
 
@@ -85,7 +87,8 @@ static void check_reply(const struct nrg_session *session, const struct nrg_repl
         reply->size != nrg_wire_size(version, reply->packet.head.type, false) ||
         (session->version && version != session->version && !rc) ||
         (rc && reply->packet.head.type != NRG_WIRE_REFUSED) ||
-        (reply->n_fds && session->view != NRG_VIEW_FULL) || reply->n_fds > 2)
+        (reply->n_fds && session->view != NRG_VIEW_FULL) || reply->n_fds > 2 ||
+        reply->n_fds > session->spare_fds)
         abort();
     if (reply->packet.head.type == NRG_WIRE_SENSOR && nrg_wire_check_sensor(&reply->packet.sensor))
         abort();
@@ -116,12 +119,18 @@ static void check_coarse(struct fixture *f, const struct nrg_wire_row *row)
             f->last.raw[i] = kept[i];
 }
 
+static void come(struct fixture *f, size_t client)
+{
+    nrg_session_init(&f->clients[client], &f->catalogs,
+                     f->how >> client & 1 ? NRG_VIEW_FULL : NRG_VIEW_COARSE);
+    f->clients[client].spare_fds = 3 - (f->how >> CLIENTS & 3);
+    f->ended[client] = false;
+}
+
 static void leave(struct fixture *f, size_t client)
 {
-    enum nrg_wire_view view = f->clients[client].view;
     nrg_session_release(&f->clients[client]);
-    nrg_session_init(&f->clients[client], &f->catalogs, view);
-    f->ended[client] = false;
+    come(f, client);
 }
 
 static void take(struct fixture *f, size_t client, const uint8_t *data, size_t n)
@@ -136,6 +145,10 @@ static void take(struct fixture *f, size_t client, const uint8_t *data, size_t n
     memcpy(&packet, data, n);
     int rc = nrg_session_take(session, &packet, n, &reply);
     check_reply(session, &reply, rc);
+    if (reply.n_fds && f->how >> 5 & 1) {
+        rc = nrg_session_stream(session, &reply);
+        check_reply(session, &reply, rc);
+    }
     if (reply.packet.head.type == NRG_WIRE_ROW && session->view == NRG_VIEW_COARSE)
         check_coarse(f, &reply.packet.row);
     nrg_reply_release(&reply);
@@ -172,9 +185,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fixture f = {.catalogs = {.ctx = tree()}};
     if (!size)
         return 0;
+    f.how = data[0];
     for (size_t i = 0; i < CLIENTS; i++)
-        nrg_session_init(&f.clients[i], &f.catalogs,
-                         data[0] >> i & 1 ? NRG_VIEW_FULL : NRG_VIEW_COARSE);
+        come(&f, i);
     for (size_t at = 1; at + 2 <= size;) {
         size_t n = data[at] | (size_t)(data[at + 1] & 0x0f) << 8;
         unsigned what = data[at + 1] >> 4;

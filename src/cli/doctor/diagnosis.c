@@ -137,13 +137,24 @@ static bool joined_since_login(const struct nrg_root *root)
     return false;
 }
 
-static int diagnose_daemon(const struct nrg_context *ctx, struct nrg_diagnosis *out)
+/* The driver said why, and waited for it long enough. */
+static bool is_out_of_reach(const struct nrg_probe *probe)
+{
+    for (size_t u = 0; u < probe->n_unavailable; u++)
+        if (!strcmp(probe->unavailable[u].what, "nrgd"))
+            return true;
+    return false;
+}
+
+static int diagnose_daemon(const struct nrg_context *ctx, const struct nrg_probe *probe,
+                           struct nrg_diagnosis *out)
 {
     struct nrg_nrgd_link link;
     char fix[NRG_FIX_BYTES];
     const char *path = nrg_nrgd_socket();
-    if (!path[0] || !nrg_root_is_live(&ctx->root) || nrg_nrgd_connect(&link, path, NULL))
-        return 0; /* the driver said why */
+    if (!path[0] || !nrg_root_is_live(&ctx->root) || is_out_of_reach(probe) ||
+        nrg_nrgd_connect(&link, path, NRG_NS_PER_S, NULL))
+        return 0;
     char program[sizeof link.welcome.program];
     nrg_copy_clean(program, sizeof program, link.welcome.program, strlen(link.welcome.program));
     bool coarse = link.welcome.view == NRG_VIEW_COARSE;
@@ -166,7 +177,7 @@ int nrg_diagnose(const struct nrg_context *ctx, const struct nrg_probe *probe,
     *out = (struct nrg_diagnosis){0};
     int rc = diagnose_sensors(probe, out);
     if (!rc)
-        rc = diagnose_daemon(ctx, out);
+        rc = diagnose_daemon(ctx, probe, out);
     if (!rc)
         rc = nrg_diagnose_surroundings(ctx, out);
     if (rc)

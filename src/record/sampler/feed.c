@@ -13,8 +13,10 @@
 #include "record/sampler/reopen.h"
 #include "sensors/registry.h"
 
-/* A sensor that left is looked for this often. */
-#define RETRY_NS (NRG_NS_PER_S / 2)
+/* A sensor that left is looked for this often, but for a tenth of the time at most: others are read
+ * by the same thread, and looking may take long. */
+#define RETRY_NS     (NRG_NS_PER_S / 2)
+#define RETRY_FACTOR 10
 /* With more waiting rows than this, the feed hands them over without waiting for its second. */
 #define MAX_WAITING 8192
 
@@ -231,8 +233,10 @@ static void look_for_it(struct nrg_feed *feed)
     int64_t now = nrg_now_ns();
     if (!feed->lost || now < feed->retry_ns)
         return;
-    feed->retry_ns = now + RETRY_NS;
-    if (nrg_reopen(feed->ctx, feed->found, &feed->again, &feed->state))
+    int rc = nrg_reopen(feed->ctx, feed->found, &feed->again, &feed->state);
+    int64_t pause_ns = (nrg_now_ns() - now) * RETRY_FACTOR;
+    feed->retry_ns = now + (pause_ns > RETRY_NS ? pause_ns : RETRY_NS);
+    if (rc)
         return;
     feed->lost = false;
     feed->sensor_error = 0;

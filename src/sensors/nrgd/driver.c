@@ -9,11 +9,14 @@
  *
  * Sensors keep the names and channels that nrgd's drivers gave them; each is described as
  * "... (through nrgd)". Two structs: readings that are asked for may take long, descriptors do not.
+ * Where nrgd has none to hand over just now it sends readings, and these are waited for only as
+ * long as the other sensors can wait, and taken at the next call.
  *
  * Refuses: everything from a daemon of another version, with what to do; packets that make no
  * sense.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +28,7 @@
 #include "sensors/drivers.h"
 #include "sensors/fixes.h"
 #include "sensors/nrgd/link.h"
+#include "sensors/probe.h"
 
 static const struct nrg_driver asked;
 
@@ -71,6 +75,23 @@ static int list_sensors(struct nrg_probe *probe, struct nrg_nrgd_link *link, str
     return rc;
 }
 
+/*
+ * Opening each sensor is a conversation of its own. Together they may take what the first one has
+ * left of the time for all, so each is told its part; it stands before the sensor's number and
+ * name.
+ */
+static void share_patience(struct nrg_probe *probe, size_t first, const struct nrg_nrgd_link *link)
+{
+    int64_t left_ns = link->deadline_ns - nrg_now_ns();
+    for (size_t f = first; f < probe->n_found; f++) {
+        struct nrg_found *found = &probe->found[f];
+        char name[sizeof((struct nrg_wire_sensor *)NULL)->name];
+        nrg_copy(name, sizeof name, found->locator);
+        snprintf(found->locator, sizeof found->locator, "%" PRId64 " %zu %s",
+                 left_ns / (int64_t)(probe->n_found - first), f - first, name);
+    }
+}
+
 static int probe_nrgd(struct nrg_probe *probe, struct nrg_error *err)
 {
     const char *path = nrg_nrgd_socket();
@@ -79,7 +100,7 @@ static int probe_nrgd(struct nrg_probe *probe, struct nrg_error *err)
     struct nrg_error why;
     if (!path[0] || !nrg_root_is_live(&probe->ctx->root))
         return 0; /* it shows this machine, not a captured one */
-    int rc = nrg_nrgd_connect(&link, path, &why);
+    int rc = nrg_nrgd_connect(&link, path, NRG_NRGD_PATIENCE_NS, &why);
     if (rc == -ENOENT)
         return 0;
     if (rc)
@@ -91,10 +112,13 @@ static int probe_nrgd(struct nrg_probe *probe, struct nrg_error *err)
     size_t first = probe->n_found;
     rc = list_sensors(probe, &link, &why);
     nrg_nrgd_close(&link);
+    share_patience(probe, first, &link);
     if (rc == -ENOMEM)
         return rc;
-    if (rc)
+    if (rc) { /* all or nothing: what can't be opened later must not stand in an estimate's place */
+        nrg_probe_forget(probe, first);
         return nrg_probe_unavailable(probe, "nrgd", NULL, "%s: %s", path, why.what);
+    }
     if (!coarse || first == probe->n_found)
         return 0;
     return nrg_probe_unavailable(probe, "nrgd at full rate",
@@ -111,6 +135,7 @@ struct remote {
     size_t n_ended;            /* of the last reading */
     int64_t last_t_ns;         /* of the last row: nrgd may answer with the same one again */
     int64_t epoch;             /* of counters that began when they were opened; 0: they did not */
+    int64_t asked_ns;          /* when the reading that is waited for was asked for; 0: none is */
 };
 
 static void remote_close(void *state)
@@ -123,20 +148,33 @@ static void remote_close(void *state)
     free(r);
 }
 
-/* The number that the sensor has on this connection. */
+/* Its numbers mean what they did when it was probed: the views have different steps. */
+static bool is_same_view(const struct nrg_wire_sensor *sensor, const struct nrg_found *found)
+{
+    bool same = sensor->n_channels == found->n_channels;
+    for (size_t c = 0; same && c < found->n_channels; c++)
+        same = !memcmp(&sensor->channels[c].scale, &found->channels[c].scale, sizeof(double));
+    return same;
+}
+
+/* The number that the sensor has on this connection: most likely that which it had. */
 static int find_sensor(struct remote *r, const struct nrg_found *found, uint32_t *index,
                        struct nrg_error *err)
 {
     union nrg_wire_packet answer;
-    for (uint32_t i = 0; i < r->link.welcome.n_sensors; i++) {
-        int rc = ask_sensor(&r->link, i, &answer, err);
+    char *name;
+    strtoll(found->locator, &name, 10);
+    uint32_t likely = (uint32_t)strtoul(name, &name, 10), n = r->link.welcome.n_sensors;
+    for (uint32_t i = 0; i < n; i++) {
+        *index = likely >= n || i > likely ? i : i == 0 ? likely : i - 1;
+        int rc = ask_sensor(&r->link, *index, &answer, err);
         if (rc)
             return rc;
-        if (!strcmp(answer.sensor.name, found->locator) &&
-            answer.sensor.n_channels == found->n_channels) {
-            *index = i;
-            return 0;
-        }
+        if (*name && !strcmp(answer.sensor.name, name + 1))
+            return is_same_view(&answer.sensor, found)
+                       ? 0
+                       : nrg_fail(err, -ENODEV, found->sensor,
+                                  "nrgd gives another view than a moment ago");
     }
     return nrg_fail(err, -ENODEV, found->sensor, "nrgd does not have it any more");
 }
@@ -207,11 +245,10 @@ static int remote_open(const struct nrg_context *ctx, const struct nrg_found *fo
     r->n = found->n_channels;
     for (size_t c = 0; c < r->n; c++)
         r->fd[c] = -1;
-    int rc = nrg_nrgd_connect(&r->link, nrg_nrgd_socket(), err);
+    int64_t patience_ns = strtoll(found->locator, NULL, 10);
+    int rc = nrg_nrgd_connect(&r->link, nrg_nrgd_socket(), patience_ns, err);
     if (!rc)
         rc = open_remote(r, ctx, found, err);
-    if (!rc && (r->how == NRG_HOW_ASK) != (found->driver == &asked))
-        rc = nrg_fail(err, -ENODEV, found->sensor, "nrgd gives another view than a moment ago");
     if (rc) {
         remote_close(r);
         return rc;
@@ -240,9 +277,8 @@ static int read_descriptor(void *state, size_t c, int64_t *raw)
     return 0;
 }
 
-static int read_descriptors(void *state, struct nrg_sink *sink)
+static int read_descriptors(struct remote *r, struct nrg_sink *sink)
 {
-    struct remote *r = state;
     size_t wanted = 0;
     r->n_ended = 0;
     nrg_sink_epoch(sink, r->epoch);
@@ -252,13 +288,28 @@ static int read_descriptors(void *state, struct nrg_sink *sink)
     return wanted && r->n_ended == wanted ? -ENODEV : 0;
 }
 
-static int read_by_asking(void *state, struct nrg_sink *sink)
+/* A reading that is late is waited for at the next call, not asked for again. */
+static int await_row(struct remote *r, int64_t wait_ns, union nrg_wire_packet *answer)
 {
-    struct remote *r = state;
-    union nrg_wire_packet answer;
-    int rc = nrg_nrgd_ask(&r->link, NRG_WIRE_READ, 0, 0, NRG_WIRE_ROW, &answer, NULL, NULL, NULL);
-    if (rc) /* also when it is late: its answer would be taken for that to the next request */
+    int64_t now_ns = nrg_now_ns();
+    if (!r->asked_ns && nrg_nrgd_request(&r->link, NRG_WIRE_READ, 0, 0, NULL))
         return -ENODEV;
+    if (!r->asked_ns)
+        r->asked_ns = now_ns;
+    r->link.deadline_ns = now_ns + wait_ns;
+    int rc = nrg_nrgd_answer(&r->link, NRG_WIRE_ROW, answer, NULL, NULL, NULL);
+    if (rc == -ETIMEDOUT && now_ns - r->asked_ns < NRG_NRGD_PATIENCE_NS)
+        return rc;
+    r->asked_ns = 0;
+    return rc ? -ENODEV : 0;
+}
+
+static int read_by_asking(struct remote *r, struct nrg_sink *sink, int64_t wait_ns)
+{
+    union nrg_wire_packet answer;
+    int rc = await_row(r, wait_ns, &answer);
+    if (rc)
+        return rc;
     const struct nrg_wire_row *row = &answer.row;
     if (row->t_ns <= r->last_t_ns || row->width_ns < 0)
         return 0;
@@ -270,11 +321,28 @@ static int read_by_asking(void *state, struct nrg_sink *sink)
     return 0;
 }
 
+/* nrgd may send readings where it hands over descriptors at other times, and the reverse. */
+static int read_remote(struct remote *r, struct nrg_sink *sink, int64_t wait_ns)
+{
+    return r->how == NRG_HOW_ASK ? read_by_asking(r, sink, wait_ns) : read_descriptors(r, sink);
+}
+
+/* The thread has other sensors to read. */
+static int read_among_others(void *state, struct nrg_sink *sink)
+{
+    return read_remote(state, sink, 20 * NRG_NS_PER_MS);
+}
+
+static int read_alone(void *state, struct nrg_sink *sink)
+{
+    return read_remote(state, sink, NRG_NS_PER_S);
+}
+
 #define COMMON                                                                                     \
     .name = "nrgd",                                                                                \
     .summary = "what nrgd may read and nrg may not: RAPL, registers, closed files",                \
     .probe = probe_nrgd, .open = remote_open, .close = remote_close
 
-const struct nrg_driver nrg_driver_nrgd = {COMMON, .read = read_descriptors};
-static const struct nrg_driver asked = {COMMON, .read = read_by_asking,
+const struct nrg_driver nrg_driver_nrgd = {COMMON, .read = read_among_others};
+static const struct nrg_driver asked = {COMMON, .read = read_alone,
                                         .flags = NRG_MAY_BLOCK | NRG_MAY_BE_SILENT};

@@ -2,6 +2,7 @@
 #include "sensors/nrgd/link.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,10 +33,25 @@ void nrg_nrgd_close(struct nrg_nrgd_link *link)
     link->fd = -1;
 }
 
-static int open_socket(const char *path, struct nrg_error *err)
+/* Connecting waits while the daemon's queue is full, and while it is started. */
+static int connect_until(int fd, const struct sockaddr_un *address, int64_t deadline_ns)
+{
+    int rc;
+    do {
+        int64_t left_ns = deadline_ns - nrg_now_ns();
+        if (left_ns < NRG_NS_PER_MS)
+            return -ETIMEDOUT;
+        struct timeval limit = {.tv_sec = left_ns / NRG_NS_PER_S,
+                                .tv_usec = left_ns % NRG_NS_PER_S / 1000};
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+        rc = connect(fd, (const struct sockaddr *)address, sizeof *address) ? -errno : 0;
+    } while (rc == -EINTR);
+    return rc == -EAGAIN ? -ETIMEDOUT : rc;
+}
+
+static int open_socket(const char *path, int64_t deadline_ns, struct nrg_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval limit = {.tv_sec = 3}; /* it may have to be started first */
     if (strlen(path) >= sizeof address.sun_path)
         return nrg_fail(err, -ENAMETOOLONG, path, "the path of a socket has at most %zu characters",
                         sizeof address.sun_path - 1);
@@ -43,14 +59,11 @@ static int open_socket(const char *path, struct nrg_error *err)
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return nrg_fail(err, -errno, path, "no socket: %s", strerror(errno));
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit); /* connect waits no longer */
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address)) {
-        int rc = -errno;
-        close(fd);
-        return nrg_fail(err, rc, path, "nrgd can't be reached: %s", strerror(-rc));
-    }
-    return fd;
+    int rc = connect_until(fd, &address, deadline_ns);
+    if (!rc)
+        return fd;
+    close(fd);
+    return nrg_fail(err, rc, path, "nrgd can't be reached: %s", strerror(-rc));
 }
 
 /* Descriptors of a message: the first `room` go to fds, all others are closed. */
@@ -73,6 +86,25 @@ static size_t take_descriptors(struct msghdr *message, int *fds, size_t room)
     return n;
 }
 
+/* A packet that is there before the deadline, as recvmsg. */
+static ssize_t receive_until(const struct nrg_nrgd_link *link, struct msghdr *message)
+{
+    int resets = 0;
+    for (;;) {
+        ssize_t n = recvmsg(link->fd, message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        if (n >= 0 || (errno != EINTR && errno != EAGAIN && (errno != ECONNRESET || resets++)))
+            return n;
+        int64_t left_ns = link->deadline_ns - nrg_now_ns();
+        struct pollfd ready = {.fd = link->fd, .events = POLLIN};
+        struct timespec left = {.tv_sec = left_ns / NRG_NS_PER_S,
+                                .tv_nsec = left_ns % NRG_NS_PER_S};
+        if (left_ns <= 0 || (ppoll(&ready, 1, &left, NULL) < 0 && errno != EINTR)) {
+            errno = EAGAIN;
+            return -1;
+        }
+    }
+}
+
 static int receive(struct nrg_nrgd_link *link, union nrg_wire_packet *answer, int *fds,
                    size_t *n_fds, struct nrg_error *err)
 {
@@ -85,11 +117,7 @@ static int receive(struct nrg_nrgd_link *link, union nrg_wire_packet *answer, in
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
-    ssize_t n;
-    int tries = 0;
-    do
-        n = recvmsg(link->fd, &message, MSG_CMSG_CLOEXEC);
-    while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !tries++)));
+    ssize_t n = receive_until(link, &message);
     if (n < 0)
         return nrg_fail(err, errno == EAGAIN ? -ETIMEDOUT : -errno, NULL,
                         "nrgd does not answer: %s", strerror(errno == EAGAIN ? ETIMEDOUT : errno));
@@ -112,7 +140,7 @@ static int send_packet(struct nrg_nrgd_link *link, const union nrg_wire_packet *
 {
     ssize_t n;
     do
-        n = send(link->fd, packet, size, MSG_NOSIGNAL);
+        n = send(link->fd, packet, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (n == (ssize_t)size)
         return 0;
@@ -120,12 +148,12 @@ static int send_packet(struct nrg_nrgd_link *link, const union nrg_wire_packet *
     return nrg_fail(err, rc, NULL, "nrgd takes no request: %s", strerror(-rc));
 }
 
+/* One error for all: nrgd's own must not be taken for one of ours (-ENOMEM, -ETIMEDOUT). */
 static int refusal(const struct nrg_wire_refused *refused, struct nrg_error *err)
 {
     char text[sizeof refused->text];
     nrg_copy_clean(text, sizeof text, refused->text, strlen(refused->text));
-    int rc = refused->error < 0 && refused->error > -4096 ? refused->error : -EPROTO;
-    return nrg_fail(err, rc, NULL, "nrgd refuses: %s", text);
+    return nrg_fail(err, -ECONNREFUSED, NULL, "nrgd refuses: %s", text);
 }
 
 /* Programs that do not agree: whoever is asked says which versions there are. */
@@ -141,32 +169,38 @@ static int disagreement(const union nrg_wire_packet *answer, struct nrg_error *e
                     (unsigned)NRG_WIRE_VERSION);
 }
 
-/* Who turns us away says so and closes, maybe before the request is sent: its words come first. */
+int nrg_nrgd_answer(struct nrg_nrgd_link *link, enum nrg_wire_type expected,
+                    union nrg_wire_packet *answer, int *fds, size_t *n_fds, struct nrg_error *err)
+{
+    int rc = receive(link, answer, fds, n_fds, err);
+    if (rc == -EPROTONOSUPPORT)
+        return disagreement(answer, err);
+    if (rc || (answer->head.type == expected && answer->head.version == link->version))
+        return rc;
+    for (size_t i = 0; n_fds && i < *n_fds; i++)
+        close(fds[i]);
+    if (answer->head.type == NRG_WIRE_REFUSED)
+        return answer->refused.error == -EPROTONOSUPPORT ? disagreement(answer, err)
+                                                         : refusal(&answer->refused, err);
+    return nrg_fail(err, -EPROTO, NULL, "nrgd answers something else than was asked");
+}
+
+/* A daemon that refuses says so and closes, maybe before the request is sent: its words come first.
+ */
 static int converse(struct nrg_nrgd_link *link, union nrg_wire_packet *packet, size_t size,
                     enum nrg_wire_type expected, int *fds, size_t *n_fds, struct nrg_error *err)
 {
     int sent = send_packet(link, packet, size, err);
-    int rc = sent && sent != -ENODEV ? sent : receive(link, packet, fds, n_fds, err);
-    if (rc == -EPROTONOSUPPORT)
-        return disagreement(packet, err);
-    if (rc)
-        return rc;
-    if (packet->head.type == expected && packet->head.version == link->version)
-        return 0;
-    for (size_t i = 0; n_fds && i < *n_fds; i++)
-        close(fds[i]);
-    if (packet->head.type == NRG_WIRE_REFUSED)
-        return packet->refused.error == -EPROTONOSUPPORT ? disagreement(packet, err)
-                                                         : refusal(&packet->refused, err);
-    return nrg_fail(err, -EPROTO, NULL, "nrgd answers something else than was asked");
+    return sent && sent != -ENODEV ? sent
+                                   : nrg_nrgd_answer(link, expected, packet, fds, n_fds, err);
 }
 
 /* The answer stays in *packet. */
 static int greet(struct nrg_nrgd_link *link, const char *path, unsigned version,
-                 union nrg_wire_packet *packet, struct nrg_error *err)
+                 int64_t deadline_ns, union nrg_wire_packet *packet, struct nrg_error *err)
 {
-    int fd = open_socket(path, err);
-    *link = (struct nrg_nrgd_link){.fd = fd, .version = version};
+    int fd = open_socket(path, deadline_ns, err);
+    *link = (struct nrg_nrgd_link){.fd = fd, .version = version, .deadline_ns = deadline_ns};
     packet->head.type = 0;
     if (fd < 0)
         return fd;
@@ -189,12 +223,14 @@ static unsigned older_version(const union nrg_wire_packet *packet)
                : 0;
 }
 
-int nrg_nrgd_connect(struct nrg_nrgd_link *link, const char *path, struct nrg_error *err)
+int nrg_nrgd_connect(struct nrg_nrgd_link *link, const char *path, int64_t patience_ns,
+                     struct nrg_error *err)
 {
     union nrg_wire_packet packet;
-    int rc = greet(link, path, NRG_WIRE_VERSION, &packet, err);
+    int64_t deadline_ns = nrg_now_ns() + patience_ns;
+    int rc = greet(link, path, NRG_WIRE_VERSION, deadline_ns, &packet, err);
     if (rc == -EPROTONOSUPPORT && older_version(&packet))
-        rc = greet(link, path, older_version(&packet), &packet, err);
+        rc = greet(link, path, older_version(&packet), deadline_ns, &packet, err);
     if (rc)
         return rc;
     link->welcome = packet.welcome;
@@ -205,13 +241,26 @@ int nrg_nrgd_connect(struct nrg_nrgd_link *link, const char *path, struct nrg_er
     return nrg_fail(err, -EPROTO, NULL, "nrgd's greeting makes no sense");
 }
 
+static size_t make_request(const struct nrg_nrgd_link *link, union nrg_wire_packet *packet,
+                           enum nrg_wire_type type, uint32_t sensor, uint32_t wanted)
+{
+    nrg_wire_begin(packet, type, true);
+    packet->request.sensor = sensor;
+    packet->request.wanted = wanted;
+    return nrg_wire_as(packet, link->version, true);
+}
+
+int nrg_nrgd_request(struct nrg_nrgd_link *link, enum nrg_wire_type type, uint32_t sensor,
+                     uint32_t wanted, struct nrg_error *err)
+{
+    union nrg_wire_packet packet;
+    return send_packet(link, &packet, make_request(link, &packet, type, sensor, wanted), err);
+}
+
 int nrg_nrgd_ask(struct nrg_nrgd_link *link, enum nrg_wire_type type, uint32_t sensor,
                  uint32_t wanted, enum nrg_wire_type expected, union nrg_wire_packet *answer,
                  int *fds, size_t *n_fds, struct nrg_error *err)
 {
-    nrg_wire_begin(answer, type, true);
-    size_t size = nrg_wire_as(answer, link->version, true);
-    answer->request.sensor = sensor;
-    answer->request.wanted = wanted;
+    size_t size = make_request(link, answer, type, sensor, wanted);
     return converse(link, answer, size, expected, fds, n_fds, err);
 }
