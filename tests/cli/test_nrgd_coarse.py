@@ -131,8 +131,9 @@ class Coarse(DaemonCase):
                 how, fds = client.open(0, 1)
                 self.assertEqual((how, len(fds)), (NUMBER, 1))
                 os.close(fds[0])
-                kind, _, _ = client.ask(hello(3 - version))  # no other version than at first
-                self.assertEqual(kind, REFUSED)
+            with Client(path, version=version) as client:
+                client.greet()
+                self.assertEqual(client.ask(request(SENSOR, 0, 0, 3 - version))[0], REFUSED)  # no other version than HELLO's
         with Client(path, version=2) as client:
             kind, body, _ = client.ask(hello(3))
             self.assertEqual((kind, struct.unpack_from("=i", body)[0]), (REFUSED, -93))
