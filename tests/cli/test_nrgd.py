@@ -242,7 +242,7 @@ class Slow(DaemonCase):
             return head(SENSOR) + struct.pack("=64s24sII", b"s%d" % index, b"x", ASK, 1) + channel + bytes(31 * 304)
         if kind == OPEN:
             return head(OPENED) + struct.pack("=II", ASK, 0)
-        return head(ROW) + struct.pack("=qq32i32q", time.monotonic_ns(), 0, *[0] * 32, *[time.monotonic_ns() // 1000] * 32)
+        return head(ROW) + struct.pack("=qq32i32qq", time.monotonic_ns(), 0, *[0] * 32, *[time.monotonic_ns() // 1000] * 32, 0)
 
     def serve(self, server, delay_s):
         """One conversation after the other, each in its thread. Counts seconds that answers were late, and keeps what was asked."""
