@@ -118,6 +118,7 @@ void nrg_catalogs_release(struct nrg_catalogs *catalogs)
         free_catalog(catalogs->newest);
         catalogs->newest = NULL;
     }
+    nrg_readers_release(&catalogs->readers);
 }
 
 /* Volts and amperes are steps of the same watts. */
@@ -186,77 +187,38 @@ void nrg_served_close(const struct nrg_served *served, void *state)
     served->found->driver->close(state);
 }
 
-int nrg_served_use(const struct nrg_catalogs *catalogs, struct nrg_served *served,
+static bool is_same(const struct nrg_channel *a, const struct nrg_channel *b)
+{
+    return a->quantity == b->quantity && a->kind == b->kind && !strcmp(a->name, b->name) &&
+           !memcmp(&a->scale, &b->scale, sizeof a->scale);
+}
+
+/* A newer list may have channels that the reader, which was opened before it, has not. */
+static void find_places(struct nrg_served *served)
+{
+    const struct nrg_sensor_reader *r = served->reader;
+    for (size_t i = 0; i < served->n; i++) {
+        const struct nrg_channel *channel = &served->found->channels[served->number[i]];
+        size_t place = 0;
+        while (place < r->n && !is_same(channel, &r->found.channels[r->number[place]]))
+            place++;
+        served->place[i] = place < r->n ? place : NRG_WIRE_CHANNELS;
+    }
+}
+
+int nrg_served_use(struct nrg_catalogs *catalogs, struct nrg_served *served,
                    enum nrg_wire_view view)
 {
-    if (!served->state) {
-        int rc = served->found->driver->open(catalogs->ctx, served->found, &served->state, NULL);
-        if (rc)
-            return rc;
-        served->now.t_ns = 0;
-    }
-    if (view == NRG_VIEW_COARSE && !served->n_coarse)
-        nrg_served_begin_coarse(catalogs, served);
-    ++*(view == NRG_VIEW_FULL ? &served->n_full : &served->n_coarse);
-    return 0;
+    int rc = nrg_reader_use(&catalogs->readers, catalogs->ctx, served->found, served->number,
+                            served->n, view, &served->reader);
+    if (!rc)
+        find_places(served);
+    return rc;
 }
 
 void nrg_served_leave(struct nrg_served *served, enum nrg_wire_view view)
 {
-    --*(view == NRG_VIEW_FULL ? &served->n_full : &served->n_coarse);
-    if (served->n_full || served->n_coarse)
-        return;
-    served->found->driver->close(served->state);
-    served->state = NULL;
-}
-
-/* Rows of a driver, by group, become one row of all channels. */
-struct catcher {
-    struct nrg_sink sink;
-    struct nrg_served *served;
-    int64_t first_ns, last_ns;
-};
-
-static void on_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t width_ns,
-                   const int64_t *raw)
-{
-    struct catcher *c = (struct catcher *)sink;
-    const struct nrg_found *found = c->served->found;
-    size_t first = 0;
-    while (first < found->n_channels && found->channels[first].group != group)
-        first++;
-    for (size_t i = 0; i < c->served->n; i++) {
-        size_t number = c->served->number[i];
-        if (found->channels[number].group == group)
-            c->served->now.raw[i] = raw[number - first];
-    }
-    if (!c->first_ns || t_ns - width_ns / 2 < c->first_ns)
-        c->first_ns = t_ns - width_ns / 2;
-    if (t_ns + width_ns / 2 > c->last_ns)
-        c->last_ns = t_ns + width_ns / 2;
-}
-
-static void on_fault(struct nrg_sink *sink, unsigned channel, int error)
-{
-    struct catcher *c = (struct catcher *)sink;
-    for (size_t i = 0; i < c->served->n; i++)
-        if (c->served->number[i] == channel)
-            c->served->now.error[i] = error;
-}
-
-static void read_now(struct nrg_served *served)
-{
-    struct catcher c = {.sink = {.row = on_row, .fault = on_fault}, .served = served};
-    for (size_t i = 0; i < NRG_WIRE_CHANNELS; i++) {
-        served->now.raw[i] = NRG_MISSING;
-        served->now.error[i] = 0;
-    }
-    int rc = served->found->driver->read(served->state, &c.sink);
-    int64_t now_ns = nrg_now_ns();
-    for (size_t i = 0; rc && i < served->n; i++)
-        served->now.error[i] = rc;
-    served->now.t_ns = c.first_ns ? c.first_ns + (c.last_ns - c.first_ns) / 2 : now_ns;
-    served->now.width_ns = c.first_ns ? c.last_ns - c.first_ns : 0;
+    nrg_reader_leave(served->reader, view);
 }
 
 void nrg_served_row(struct nrg_served *served, enum nrg_wire_view view, uint32_t wanted,
@@ -265,14 +227,28 @@ void nrg_served_row(struct nrg_served *served, enum nrg_wire_view view, uint32_t
     size_t shown[NRG_WIRE_CHANNELS];
     size_t n = shown_channels(served, view, shown);
     bool full = view == NRG_VIEW_FULL;
-    if (full && nrg_now_ns() - served->now.t_ns >= NRG_FULL_PERIOD_NS)
-        read_now(served);
-    const struct nrg_wire_row *row = full ? &served->now : &served->tick;
+    if (full)
+        nrg_reader_read(served->reader);
+    const struct nrg_wire_row *row = full ? &served->reader->now : &served->reader->tick;
     out->t_ns = row->t_ns;
     out->width_ns = row->width_ns;
+    out->epoch = row->epoch;
     for (size_t i = 0; i < NRG_WIRE_CHANNELS; i++) {
-        bool given = i < n && wanted >> i & 1;
-        out->raw[i] = given ? row->raw[shown[i]] : NRG_MISSING;
-        out->error[i] = given ? row->error[shown[i]] : 0;
+        size_t place = i < n && wanted >> i & 1 ? served->place[shown[i]] : NRG_WIRE_CHANNELS;
+        bool given = place < NRG_WIRE_CHANNELS;
+        out->raw[i] = given ? row->raw[place] : NRG_MISSING;
+        out->error[i] = given ? row->error[place] : 0;
     }
+}
+
+bool nrg_catalogs_tick(struct nrg_catalogs *catalogs)
+{
+    bool any = false;
+    for (struct nrg_sensor_reader *r = catalogs->readers.first; r; r = r->next) {
+        if (!r->n_coarse)
+            continue;
+        nrg_reader_tick(r);
+        any = true;
+    }
+    return any;
 }

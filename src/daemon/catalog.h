@@ -9,19 +9,15 @@
 #define NRG_DAEMON_CATALOG_H
 
 #include "base/context.h"
-#include "daemon/policy.h"
+#include "daemon/reader.h"
 
 struct nrg_served {
     const struct nrg_found *found;
     enum nrg_wire_how how; /* for the full view */
     size_t n;              /* channels, and their numbers in `found` */
     size_t number[NRG_WIRE_CHANNELS];
-    void *state; /* opened for readings that are asked for; NULL: by nobody */
-    unsigned n_full, n_coarse;
-    struct nrg_wire_row now;               /* the last reading, of all n channels */
-    struct nrg_wire_row tick;              /* the same in coarse steps, of the last second */
-    int64_t last_raw[NRG_WIRE_CHANNELS];   /* counters at that second */
-    int64_t energy_raw[NRG_WIRE_CHANNELS]; /* what they counted since the first one */
+    struct nrg_sensor_reader *reader; /* while somebody asks for readings */
+    size_t place[NRG_WIRE_CHANNELS];  /* of each channel in its rows; NRG_WIRE_CHANNELS: none */
 };
 
 struct nrg_catalog {
@@ -36,6 +32,7 @@ struct nrg_catalog {
 struct nrg_catalogs {
     const struct nrg_context *ctx;
     struct nrg_catalog *newest;
+    struct nrg_readers readers; /* of the sensors of all lists */
 };
 
 /* NULL when out of memory, or when a first probe fails. */
@@ -57,7 +54,7 @@ int nrg_served_share(const struct nrg_context *ctx, const struct nrg_served *ser
 void nrg_served_close(const struct nrg_served *served, void *state);
 
 /* Somebody begins or ends to ask for readings. */
-int nrg_served_use(const struct nrg_catalogs *catalogs, struct nrg_served *served,
+int nrg_served_use(struct nrg_catalogs *catalogs, struct nrg_served *served,
                    enum nrg_wire_view view);
 void nrg_served_leave(struct nrg_served *served, enum nrg_wire_view view);
 
@@ -65,10 +62,7 @@ void nrg_served_leave(struct nrg_served *served, enum nrg_wire_view view);
 void nrg_served_row(struct nrg_served *served, enum nrg_wire_view view, uint32_t wanted,
                     struct nrg_wire_row *out);
 
-/* A first reading of the coarse view, unless this second has had its own. For nrg_served_use. */
-void nrg_served_begin_coarse(const struct nrg_catalogs *catalogs, struct nrg_served *served);
-
-/* The coarse view's reading of this second. True when somebody has that view. */
+/* The coarse view's readings of this second. True when somebody has that view. */
 bool nrg_catalogs_tick(struct nrg_catalogs *catalogs);
 
 #endif

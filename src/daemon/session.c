@@ -36,6 +36,7 @@ int nrg_reply_refuse(struct nrg_reply *reply, int error, const char *text)
     reply->packet.refused.error = error;
     nrg_copy(reply->packet.refused.program, sizeof reply->packet.refused.program, NRG_VERSION);
     nrg_copy(reply->packet.refused.text, sizeof reply->packet.refused.text, text);
+    nrg_wire_as(&reply->packet, NRG_WIRE_OLDEST, false);
     return error;
 }
 
@@ -129,7 +130,9 @@ int nrg_session_stream(struct nrg_session *session, struct nrg_reply *reply)
 {
     struct nrg_served *served = reply->shared;
     nrg_reply_release(reply);
-    return open_for_readings(session, served, reply);
+    int rc = open_for_readings(session, served, reply);
+    reply->size = nrg_wire_as(&reply->packet, session->version, false);
+    return rc;
 }
 
 static int read_sensor(struct nrg_session *s, struct nrg_reply *reply)
@@ -139,15 +142,17 @@ static int read_sensor(struct nrg_session *s, struct nrg_reply *reply)
     return 0;
 }
 
-int nrg_session_take(struct nrg_session *session, union nrg_wire_packet *packet, size_t n,
-                     struct nrg_reply *reply)
+/* Of another version than ours: it is told which one is. */
+static int refuse_version(struct nrg_reply *reply)
 {
-    *reply = (struct nrg_reply){0};
-    int rc = nrg_wire_check(packet, n, true);
-    if (rc == -EPROTONOSUPPORT)
-        return nrg_reply_refuse(reply, rc, "this nrgd speaks another version of the protocol");
-    if (rc)
-        return nrg_reply_refuse(reply, rc, "this is no message of nrg");
+    nrg_reply_refuse(reply, -EPROTONOSUPPORT, "this nrgd speaks another version of the protocol");
+    nrg_wire_as(&reply->packet, NRG_WIRE_VERSION, false);
+    return -EPROTONOSUPPORT;
+}
+
+static int answer(struct nrg_session *session, const union nrg_wire_packet *packet,
+                  struct nrg_reply *reply)
+{
     unsigned type = packet->head.type;
     if (session->state == NRG_SESSION_NEW && type == NRG_WIRE_HELLO)
         return greet(session, reply);
@@ -158,4 +163,22 @@ int nrg_session_take(struct nrg_session *session, union nrg_wire_packet *packet,
     if (session->state == NRG_SESSION_OPEN && type == NRG_WIRE_READ)
         return read_sensor(session, reply);
     return nrg_reply_refuse(reply, -EPROTO, "not now: HELLO, SENSOR, OPEN, READ is the order");
+}
+
+int nrg_session_take(struct nrg_session *session, union nrg_wire_packet *packet, size_t n,
+                     struct nrg_reply *reply)
+{
+    *reply = (struct nrg_reply){0};
+    int rc = nrg_wire_check(packet, n, true);
+    if (rc == -EPROTONOSUPPORT)
+        return refuse_version(reply);
+    if (rc)
+        return nrg_reply_refuse(reply, rc, "this is no message of nrg");
+    if (!session->version)
+        session->version = packet->head.version;
+    if (packet->head.version != session->version)
+        return nrg_reply_refuse(reply, -EPROTO, "this is of another version than HELLO was");
+    rc = answer(session, packet, reply);
+    reply->size = nrg_wire_as(&reply->packet, session->version, false);
+    return rc;
 }

@@ -17,6 +17,7 @@ struct nrg_session {
     struct nrg_catalogs *catalogs;
     enum nrg_wire_view view;
     enum nrg_session_state state;
+    unsigned version;            /* of the client's HELLO; 0: it has not come yet */
     struct nrg_catalog *catalog; /* from the greeting on */
     unsigned n_described;
     struct nrg_served *served; /* open for readings */
@@ -50,7 +51,8 @@ void nrg_reply_release(struct nrg_reply *reply);
  * asks for readings. As nrg_session_take. */
 int nrg_session_stream(struct nrg_session *session, struct nrg_reply *reply);
 
-/* Makes the reply a refusal. Returns `error`. */
+/* Makes the reply a refusal, in the oldest version: a client that has not said which it speaks must
+ * be able to read it. Returns `error`. */
 int nrg_reply_refuse(struct nrg_reply *reply, int error, const char *text);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/search.h"
 #include "base/stats.h"
 
-/* A gauge before its first or after its last reading is held for one period. NAN: not known. */
+/* Beyond the readings, as nrg_timeline_end says. NAN: not known. */
 static void hold_power(struct nrg_energy_cursor *c, double power_w, int64_t end_ns)
 {
     c->end_ns = end_ns;
@@ -17,21 +17,20 @@ static void hold_power(struct nrg_energy_cursor *c, double power_w, int64_t end_
 
 static void before_first(struct nrg_energy_cursor *c)
 {
-    int64_t first = nrg_point_ns(c->tl, 0), held = first - c->tl->period_ns;
-    if (!c->tl->is_gauge)
-        hold_power(c, NAN, first);
-    else if (c->begin_ns < held)
+    struct nrg_held_end end = nrg_timeline_end(c->tl, true);
+    int64_t first = nrg_point_ns(c->tl, 0), held = first - end.reach_ns;
+    if (c->begin_ns < held)
         hold_power(c, NAN, held);
     else
-        hold_power(c, nrg_point_gauge(c->tl, 0), first);
+        hold_power(c, end.power_w, first);
 }
 
 static void after_last(struct nrg_energy_cursor *c)
 {
-    size_t last = c->tl->n - 1;
-    int64_t held = nrg_point_ns(c->tl, last) + c->tl->period_ns;
-    if (c->tl->is_gauge && c->begin_ns < held)
-        hold_power(c, nrg_point_gauge(c->tl, last), held);
+    struct nrg_held_end end = nrg_timeline_end(c->tl, false);
+    int64_t held = nrg_point_ns(c->tl, c->tl->n - 1) + end.reach_ns;
+    if (c->begin_ns < held)
+        hold_power(c, end.power_w, held);
     else
         hold_power(c, NAN, INT64_MAX);
 }

@@ -23,6 +23,7 @@
 #define PEAK_WINDOW_NS (100 * NRG_NS_PER_MS)
 #define NOTED_MISSED   0.05 /* part of the spans' time */
 #define BEYOND         0.5
+#define RESERVE_DRIVER "estimate"
 
 /* The run whose domains are sought: what nrg_total_is_domain asks about. */
 struct candidates {
@@ -260,6 +261,18 @@ static void note_faults(struct nrg_summary *s, const struct nrg_domain *d,
             (1 - d->covered) * s->duration_s, s->duration_s);
 }
 
+/* A counter was not read at the run's very ends, where it is held: it may have gone on with any
+ * power up to the highest that was seen. */
+static void add_held(struct nrg_domain *d, const struct nrg_timeline *tl,
+                     const struct nrg_summary *s)
+{
+    int64_t held_ns;
+    double held_j = nrg_timeline_counter_held(tl, s->begin_ns, s->end_ns, &held_ns);
+    double most_j = fmax(d->peak_w, d->mean_w) * (double)held_ns / 1e9;
+    if (held_ns > 0)
+        widen(d, fmax(0, held_j), fmax(0, most_j - held_j));
+}
+
 static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
 {
     const struct nrg_timeline *tl = nrg_frame_timeline(frame, i);
@@ -286,6 +299,7 @@ static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
     note_faults(s, &d, tl);
     set_band(&d, frame, s);
     add_doubt(&d, frame, tl, s);
+    add_held(&d, tl, s);
     nrg_domain_compare(&d, frame, s);
     add_unread(&d, tl, s);
     s->domains[s->n_domains++] = d;
@@ -331,6 +345,35 @@ static void add_to_total(struct nrg_summary *s, struct nrg_domain *d)
         s->total_provenance = provenance;
 }
 
+static bool covers_cpu(const struct nrg_domain *d, bool estimated)
+{
+    const struct nrg_channel *c = &d->channel->channel;
+    return c->covers_cpu && (c->provenance == NRG_ESTIMATED) == estimated &&
+           (estimated || !c->wide);
+}
+
+/*
+ * An estimate that the recorder kept ready, because what measures the processors might have no
+ * reading in a short run. It is shown only where that is so, and then said.
+ */
+static int settle_reserve(struct nrg_summary *s, const struct nrg_frame *frame)
+{
+    size_t n = 0;
+    bool measured = false;
+    if (!nrg_recording_text(frame->recording, NRG_META_RESERVE))
+        return 0;
+    for (size_t i = 0; i < s->n_domains; i++)
+        measured |= covers_cpu(&s->domains[i], false);
+    if (!measured)
+        return nrg_summary_missing(s, "processors",
+                                   "no sensor had readings of this run: they are estimated");
+    for (size_t i = 0; i < s->n_domains; i++)
+        if (strcmp(s->domains[i].channel->driver, RESERVE_DRIVER) != 0)
+            s->domains[n++] = s->domains[i];
+    s->n_domains = n;
+    return 0;
+}
+
 static int find_domains(struct nrg_summary *s, struct nrg_frame *frame)
 {
     struct candidates candidates = {frame, s};
@@ -344,7 +387,7 @@ static int find_domains(struct nrg_summary *s, struct nrg_frame *frame)
         rc = make_domain(s, frame, i);
         nrg_frame_drop(frame, i); /* long ones one at a time */
     }
-    return rc;
+    return rc ? rc : settle_reserve(s, frame);
 }
 
 int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)

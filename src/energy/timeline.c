@@ -11,6 +11,7 @@
 #include "record/read/suspend.h"
 
 #define LEAST_UPDATES 2 /* in a mean that nobody has spoken of */
+#define END_STEPS     2 /* of a counter: between two of them it did not stand in one by chance */
 
 struct builder {
     struct nrg_timeline *timeline;
@@ -281,19 +282,67 @@ static double part_sum(bool is_gauge, const struct nrg_reading_point *from,
     return (from->gauge + slope * middle) * width / 1e9;
 }
 
-/* Before the first point, or after the last, a gauge is held for a while. */
-static double held_sum(const struct nrg_timeline *tl, bool before, int64_t begin_ns, int64_t end_ns,
+/* From a counter's first or last point on: as far as nrg_timeline_end looks. */
+static size_t end_stretch(const struct nrg_timeline *tl, bool first)
+{
+    size_t edge = first ? 0 : tl->n - 1, at = edge, steps = 0;
+    while (first ? at + 1 < tl->n : at > 0) {
+        size_t from = first ? at : at - 1;
+        int64_t seen_ns = nrg_point_ns(tl, at) - nrg_point_ns(tl, edge);
+        bool enough = (first ? seen_ns : -seen_ns) >= tl->update_ns && steps >= END_STEPS;
+        if (enough || nrg_point_gap(tl, from))
+            break;
+        steps += nrg_point_j(tl, from + 1) > nrg_point_j(tl, from);
+        at = first ? at + 1 : at - 1;
+    }
+    return at;
+}
+
+struct nrg_held_end nrg_timeline_end(const struct nrg_timeline *tl, bool first)
+{
+    const struct nrg_held_end nothing = {NAN, 0};
+    size_t edge = first ? 0 : tl->n - 1;
+    if (tl->is_gauge)
+        return (struct nrg_held_end){nrg_point_gauge(tl, edge), tl->period_ns};
+    if (tl->update_ns < tl->period_ns)
+        return nothing;
+    size_t other = end_stretch(tl, first), from = first ? edge : other, to = first ? other : edge;
+    int64_t seen_ns = nrg_point_ns(tl, to) - nrg_point_ns(tl, from);
+    if (seen_ns <= 0)
+        return nothing;
+    double seen_j = nrg_point_j(tl, to) - nrg_point_j(tl, from);
+    return (struct nrg_held_end){seen_j * 1e9 / (double)seen_ns,
+                                 seen_ns < tl->update_ns ? seen_ns : tl->update_ns};
+}
+
+/* Of a time before the first point, or after the last. */
+static double held_sum(const struct nrg_timeline *tl, bool first, int64_t begin_ns, int64_t end_ns,
                        int64_t *covered_ns)
 {
-    size_t at = before ? 0 : tl->n - 1;
-    if (!tl->is_gauge)
-        return 0;
-    int64_t width = end_ns - begin_ns, t_ns = nrg_point_ns(tl, at);
-    int64_t reach = before ? t_ns - begin_ns : end_ns - t_ns;
-    int64_t over = reach > tl->period_ns ? reach - tl->period_ns : 0;
+    struct nrg_held_end held = nrg_timeline_end(tl, first);
+    int64_t width = end_ns - begin_ns, t_ns = nrg_point_ns(tl, first ? 0 : tl->n - 1);
+    int64_t reach = first ? t_ns - begin_ns : end_ns - t_ns;
+    int64_t over = reach > held.reach_ns ? reach - held.reach_ns : 0;
     width = width > over ? width - over : 0;
+    if (!width)
+        return 0;
     *covered_ns += width;
-    return nrg_point_gauge(tl, at) * (double)width / 1e9;
+    return held.power_w * (double)width / 1e9;
+}
+
+double nrg_timeline_counter_held(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns,
+                                 int64_t *held_ns)
+{
+    double sum_j = 0;
+    *held_ns = 0;
+    if (tl->is_gauge || !tl->n)
+        return 0;
+    int64_t first_ns = nrg_point_ns(tl, 0), last_ns = nrg_point_ns(tl, tl->n - 1);
+    if (begin_ns < first_ns)
+        sum_j += held_sum(tl, true, begin_ns, end_ns < first_ns ? end_ns : first_ns, held_ns);
+    if (end_ns > last_ns)
+        sum_j += held_sum(tl, false, begin_ns > last_ns ? begin_ns : last_ns, end_ns, held_ns);
+    return sum_j;
 }
 
 double nrg_timeline_between(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns,

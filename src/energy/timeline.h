@@ -96,8 +96,25 @@ int nrg_timeline_load(struct nrg_timeline *timeline, struct nrg_recording *recor
 void nrg_timeline_release(struct nrg_timeline *timeline);
 
 /*
+ * What a channel is taken to go on with before its first reading, or after its last one, and for
+ * how long. A gauge's reading, for a period. Of a counter that updates no faster than it is read,
+ * so that there is no later reading to be had (nrgd's coarse view), the mean of the readings there:
+ * over an update and, because steps may be large, two steps. It is held for an update at most, and
+ * for no longer than it was seen. NAN, 0: nothing is known.
+ */
+struct nrg_held_end {
+    double power_w;
+    int64_t reach_ns;
+};
+struct nrg_held_end nrg_timeline_end(const struct nrg_timeline *timeline, bool first);
+
+/* What of [begin, end] is held so, of a counter. */
+double nrg_timeline_counter_held(const struct nrg_timeline *timeline, int64_t begin_ns,
+                                 int64_t end_ns, int64_t *held_ns);
+
+/*
  * Sum between two instants, interpolating between readings. *covered_ns (may be NULL) is the
- * part of the time that is known; a gauge is held for at most one period beyond its readings.
+ * part of the time that is known; beyond the readings as nrg_timeline_end says.
  */
 double nrg_timeline_between(const struct nrg_timeline *timeline, int64_t begin_ns, int64_t end_ns,
                             int64_t *covered_ns);

@@ -147,6 +147,7 @@ size_t nrg_series_least_columns(enum nrg_series_kind kind);
 
 /* Key of a recording's texts: there when processes and sensors are of different machines. */
 #define NRG_META_PROCESS_MACHINE "process_machine"
+#define NRG_META_RESERVE         "reserve"
 
 /* One process. Texts are clean UTF-8. */
 struct nrg_process_info {

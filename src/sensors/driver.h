@@ -53,6 +53,10 @@ struct nrg_sink {
     /* Something about the sensor as a whole that the user should know, sent once when it begins.
      * kind is one word ("silent", "garbage", "gone", "back"). Optional. */
     void (*note)(struct nrg_sink *, const char *kind, const char *text);
+    /* A number that stays while the counters of the rows that follow go on. Another one than
+     * before, by this state of the sensor or by the one before it: they began anew, and what was
+     * used meanwhile is not known. For counters that do not wrap. Optional. */
+    void (*epoch)(struct nrg_sink *, int64_t epoch);
 };
 
 struct nrg_gpu_process {
@@ -93,6 +97,12 @@ static inline void nrg_sink_note(struct nrg_sink *sink, const char *kind, const 
 {
     if (sink->note)
         sink->note(sink, kind, text);
+}
+
+static inline void nrg_sink_epoch(struct nrg_sink *sink, int64_t epoch)
+{
+    if (sink->epoch)
+        sink->epoch(sink, epoch);
 }
 
 /* One device that probe found. Channels are owned by the list. */
@@ -141,9 +151,10 @@ struct nrg_probe {
 };
 
 enum {
-    NRG_MAY_BLOCK = 1,     /* read may take long: give it a thread of its own */
-    NRG_ON_REQUEST = 2,    /* only probed when named (--sensor simulate:FILE) */
-    NRG_WITH_PROCESSES = 4 /* to be compared with processes' CPU times: read right after them */
+    NRG_MAY_BLOCK = 1,      /* read may take long: give it a thread of its own */
+    NRG_ON_REQUEST = 2,     /* only probed when named (--sensor simulate:FILE) */
+    NRG_WITH_PROCESSES = 4, /* to be compared with processes' CPU times: read right after them */
+    NRG_MAY_BE_SILENT = 8   /* may have no reading in a short run: an estimate is kept ready */
 };
 
 /* How a descriptor of `share` is read. */

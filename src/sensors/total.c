@@ -128,9 +128,26 @@ static bool is_contained(const struct nrg_total_item *items, size_t n, size_t i)
     return false;
 }
 
-bool nrg_total_is_part(const struct nrg_total_item *items, size_t n, size_t i)
+static bool is_top(const struct nrg_total_item *items, size_t n, size_t i)
 {
     return !items[i].channel->wide && !is_contained(items, n, i);
+}
+
+/* The same processors twice: a model of them, and a sensor that has readings. */
+static bool stands_by(const struct nrg_total_item *items, size_t n, size_t i)
+{
+    bool measured = false;
+    if (!items[i].channel->covers_cpu || items[i].channel->provenance != NRG_ESTIMATED)
+        return false;
+    for (size_t k = 0; k < n; k++)
+        measured |= items[k].channel->covers_cpu && items[k].channel->provenance != NRG_ESTIMATED &&
+                    is_top(items, n, k);
+    return measured;
+}
+
+bool nrg_total_is_part(const struct nrg_total_item *items, size_t n, size_t i)
+{
+    return is_top(items, n, i) && !stands_by(items, n, i);
 }
 
 static bool has_wide_name(const struct nrg_channel *c)

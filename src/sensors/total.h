@@ -4,9 +4,9 @@
  *
  * A domain is an energy counter, or a power gauge where there is no counter of that name or only a
  * coarse one (a plug's watt-hours). The total takes every domain that is not wide and that no other
- * domain of the total contains. Only when there are none of those, or none covers the processors,
- * it takes the widest meter. Otherwise the widest is shown beside the parts as a check: it may see
- * fans and disks, and must never be added.
+ * domain of the total contains, and no estimate of processors that are measured. Only when there
+ * are none of those, or none covers the processors, it takes the widest meter. Otherwise the widest
+ * is shown beside the parts as a check: it may see fans and disks, and must never be added.
  *
  * Plain functions on the caller's arrays; any thread.
  */
@@ -62,7 +62,8 @@ void nrg_total_order(struct nrg_total_item *items, size_t n, struct nrg_total_it
 /* Sets in_total of all. Index of the widest meter beside the total, n: none, or it is the total. */
 size_t nrg_total_choose(struct nrg_total_item *items, size_t n);
 
-/* True for what a total of parts adds: neither wide nor contained in another part. */
+/* True for what a total of parts adds: neither wide nor contained in another part, nor an estimate
+ * beside a measured one. */
 bool nrg_total_is_part(const struct nrg_total_item *items, size_t n, size_t i);
 /* The widest meter other than `besides` and the lines that belong to it (n: no exception). n: none.
  */

@@ -9,7 +9,7 @@ import traceback
 from support import *
 
 NRGD = os.path.join(os.path.dirname(NRG), "daemon", "nrgd")
-MAGIC, VERSION = 0x6467726E, 1
+MAGIC, VERSION = 0x6467726E, 2
 HELLO, WELCOME, SENSOR, OPEN, OPENED, READ, ROW, REFUSED = range(1, 9)
 FULL, COARSE = 1, 2
 ASK, NUMBER, COUNT = range(3)
@@ -26,8 +26,8 @@ def hello(version=VERSION, program=b"test"):
     return head(HELLO, version) + struct.pack("24s", program)
 
 
-def request(kind, sensor=0, wanted=0):
-    return head(kind) + struct.pack("=II", sensor, wanted)
+def request(kind, sensor=0, wanted=0, version=VERSION):
+    return head(kind, version) + struct.pack("=II", sensor, wanted)
 
 
 def text(raw):
@@ -56,7 +56,8 @@ def connected(path, timeout=LIMIT_S):
 class Client:
     """One connection; answers as (kind, body, descriptors)."""
 
-    def __init__(self, path, timeout=LIMIT_S):
+    def __init__(self, path, timeout=LIMIT_S, version=VERSION):
+        self.version = version
         self.socket = connected(path, timeout)
 
     def __enter__(self):
@@ -73,8 +74,8 @@ class Client:
                 fds.frombytes(content[:len(content) - len(content) % fds.itemsize])
         if not data:
             return None, b"", list(fds)
-        magic, _, kind = struct.unpack("=IHH", data[:8])
-        assert magic == MAGIC
+        magic, version, kind = struct.unpack("=IHH", data[:8])
+        assert magic == MAGIC and (version == self.version or kind == REFUSED), (magic, version)
         return kind, data[8:], list(fds)
 
     def ask(self, packet):
@@ -83,14 +84,14 @@ class Client:
 
     def greet(self):
         """(view, number of sensors, period in ns)."""
-        kind, body, _ = self.ask(hello())
+        kind, body, _ = self.ask(hello(self.version))
         assert kind == WELCOME, (kind, body)
         _, view, n, period = struct.unpack("=24sIIq", body)
         return view, n, period
 
     def sensor(self, i):
         """{name, driver, how, channels: [{name, source, scale, ...}]}."""
-        kind, body, _ = self.ask(request(SENSOR, i))
+        kind, body, _ = self.ask(request(SENSOR, i, 0, self.version))
         assert kind == SENSOR, (kind, body)
         name, driver, how, n = struct.unpack_from("=64s24sII", body)
         channels = []
@@ -101,17 +102,23 @@ class Client:
         return {"name": text(name), "driver": text(driver), "how": how, "channels": channels}
 
     def open(self, i, wanted):
-        kind, body, fds = self.ask(request(OPEN, i, wanted))
+        kind, body, fds = self.ask(request(OPEN, i, wanted, self.version))
         assert kind == OPENED, (kind, body)
         how, n = struct.unpack("=II", body)
         assert n == len(fds)
         return how, fds
 
-    def read(self):
-        kind, body, _ = self.ask(request(READ))
-        assert kind == ROW, (kind, body)
+    def row(self):
+        """{t_ns, width_ns, errors, raw, epoch}; version 1 knows no epoch."""
+        kind, body, _ = self.ask(request(READ, version=self.version))
+        assert kind == ROW and len(body) == (400 if self.version == 1 else 408), (kind, len(body))
         t_ns, width_ns = struct.unpack_from("=qq", body)
-        return t_ns, width_ns, struct.unpack_from("=32i", body, 16), struct.unpack_from("=32q", body, 144)
+        return {"t_ns": t_ns, "width_ns": width_ns, "errors": struct.unpack_from("=32i", body, 16), "raw": struct.unpack_from("=32q", body, 144),
+                "epoch": struct.unpack_from("=q", body, 400)[0] if self.version > 1 else None}
+
+    def read(self):
+        row = self.row()
+        return row["t_ns"], row["width_ns"], row["errors"], row["raw"]
 
 
 def reading(path, channel=0):
@@ -143,12 +150,6 @@ class DaemonCase(Case):
         with open(os.path.join(root, "proc/cpuinfo"), "w") as f:
             f.write("vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nflags\t\t: fpu\n")
         return root
-
-    def in_process(self, become, work):
-        """What work() returns, run as another user in a process of its own."""
-        pid, result = self.held(become, lambda kept: work())
-        self.end_held(pid)
-        return result
 
     def held(self, become, work):
         """What work(kept) returns; the process keeps what is in the list until it is killed, at the test's end if not before. (pid, result)"""
@@ -201,6 +202,22 @@ class DaemonCase(Case):
         eventually(lambda: os.path.exists(path) or process.poll() is not None, "nrgd listens")
         self.assertIsNone(process.poll(), process.stderr.read() if process.poll() is not None else "")
         return process, path
+
+    def in_process(self, become, work):
+        """What work() prints, run as another user in a process of its own."""
+        out, into = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try:
+                become()
+                os.write(into, json.dumps(work()).encode())
+            finally:
+                os._exit(0)
+        os.close(into)
+        with open(out) as f:
+            content = f.read()
+        os.waitpid(pid, 0)
+        return json.loads(content)
 
     def listener(self):
         """A socket as systemd keeps it: it outlives the daemons that are given it. (socket, path)"""

@@ -202,12 +202,12 @@ class Life(DaemonCase):
         process = self.start("sensors", env=self.env(NRG_DAEMON=self.path("later")))
         peer, _ = server.accept()
         peer.recv(100)
-        peer.send(head(WELCOME, 2) + struct.pack("=24sIIq", b"7.1.0", FULL, 1, 1000))
+        peer.send(head(WELCOME, 3) + struct.pack("=24sIIq", b"7.1.0", FULL, 1, 1000))
         out, _ = self.finish(process)
         peer.close()
         server.close()
         said = [line for line in out.decode().splitlines() if "7.1.0" in line]
-        self.assertIn(f"nrgd 7.1.0 speaks version 2 of the protocol, and this nrg {version} version 1", said[0])
+        self.assertIn(f"nrgd 7.1.0 speaks version 3 of the protocol, and this nrg {version} version 2", said[0])
         self.assertIn("systemctl restart nrgd", said[0])
 
     def test_a_daemon_that_hangs_or_lies_costs_a_line(self):
@@ -242,7 +242,7 @@ class Slow(DaemonCase):
             return head(SENSOR) + struct.pack("=64s24sII", b"s%d" % index, b"x", ASK, 1) + channel + bytes(31 * 304)
         if kind == OPEN:
             return head(OPENED) + struct.pack("=II", ASK, 0)
-        return head(ROW) + struct.pack("=qq32i32q", time.monotonic_ns(), 0, *[0] * 32, *[time.monotonic_ns() // 1000] * 32)
+        return head(ROW) + struct.pack("=qq32i32qq", time.monotonic_ns(), 0, *[0] * 32, *[time.monotonic_ns() // 1000] * 32, 0)
 
     def serve(self, server, delay_s):
         """One conversation after the other, each in its thread. Counts seconds that answers were late, and keeps what was asked."""

@@ -1,9 +1,11 @@
 /*
- * Fuzz target: nrgd's side of a connection. The input is a view and how many descriptors there are
- * to spare (one byte) and packets, each behind its length (two bytes), for one session on a
- * powercap tree of two counters. Every reply must be of a size that its type has, carry descriptors
- * only in the full view and as many as can be spared, and leave nothing open, also where they can't
- * be sent.
+ * Fuzz target: nrgd's side of its connections. The input is the views and versions of three clients
+ * (one byte) and what happens, each behind its length (two bytes, of which the upper four bits are
+ * who or what: a packet of a client, a second that is over, a counter that is moved, a client that
+ * leaves, a list of sensors that is too old). Every reply must be of a size that its type has in
+ * the client's version, carry descriptors only in the full view, and leave nothing open. All coarse
+ * clients must get one row, and within an epoch their counters may not fall. Descriptors may be
+ * few (two more bits), or not be sent (one more).
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -66,9 +68,24 @@ static const struct nrg_context *tree(void)
     return &ctx;
 }
 
+#define CLIENTS 3
+
+enum { TICK = CLIENTS, MOVE, LEAVE, RELOAD };
+
+struct fixture {
+    struct nrg_catalogs catalogs;
+    struct nrg_session clients[CLIENTS];
+    bool ended[CLIENTS];
+    uint8_t how;              /* the first byte */
+    struct nrg_wire_row last; /* of the coarse view */
+};
+
 static void check_reply(const struct nrg_session *session, const struct nrg_reply *reply, int rc)
 {
-    if (reply->size != nrg_wire_size(reply->packet.head.type, false) ||
+    unsigned version = reply->packet.head.version;
+    if (!nrg_wire_speaks(version) ||
+        reply->size != nrg_wire_size(version, reply->packet.head.type, false) ||
+        (session->version && version != session->version && !rc) ||
         (rc && reply->packet.head.type != NRG_WIRE_REFUSED) ||
         (reply->n_fds && session->view != NRG_VIEW_FULL) || reply->n_fds > 2 ||
         reply->n_fds > session->spare_fds)
@@ -80,37 +97,109 @@ static void check_reply(const struct nrg_session *session, const struct nrg_repl
             abort();
 }
 
+/* The two counters, whoever asks for which. */
+static void check_coarse(struct fixture *f, const struct nrg_wire_row *row)
+{
+    bool same = row->epoch == f->last.epoch;
+    if (!row->epoch || row->t_ns < row->epoch || row->epoch < f->last.epoch)
+        abort();
+    for (size_t i = 0; i < 2; i++) {
+        if (row->raw[i] == NRG_MISSING)
+            continue;
+        if (row->raw[i] < 0 || (row->t_ns == row->epoch && row->raw[i]) ||
+            (same && f->last.raw[i] != NRG_MISSING && row->raw[i] < f->last.raw[i]) ||
+            (row->t_ns == f->last.t_ns && f->last.raw[i] != NRG_MISSING &&
+             row->raw[i] != f->last.raw[i]))
+            abort();
+    }
+    int64_t kept[2] = {f->last.raw[0], f->last.raw[1]};
+    f->last = *row;
+    for (size_t i = 0; same && i < 2; i++)
+        if (row->raw[i] == NRG_MISSING)
+            f->last.raw[i] = kept[i];
+}
+
+static void come(struct fixture *f, size_t client)
+{
+    nrg_session_init(&f->clients[client], &f->catalogs,
+                     f->how >> client & 1 ? NRG_VIEW_FULL : NRG_VIEW_COARSE);
+    f->clients[client].spare_fds = 3 - (f->how >> CLIENTS & 3);
+    f->ended[client] = false;
+}
+
+static void leave(struct fixture *f, size_t client)
+{
+    nrg_session_release(&f->clients[client]);
+    come(f, client);
+}
+
+static void take(struct fixture *f, size_t client, const uint8_t *data, size_t n)
+{
+    struct nrg_session *session = &f->clients[client];
+    union nrg_wire_packet packet;
+    struct nrg_reply reply;
+    if (f->ended[client])
+        return;
+    n = n < sizeof packet ? n : sizeof packet;
+    memset(&packet, 0xa5, sizeof packet);
+    memcpy(&packet, data, n);
+    int rc = nrg_session_take(session, &packet, n, &reply);
+    check_reply(session, &reply, rc);
+    if (reply.n_fds && f->how >> 5 & 1) {
+        rc = nrg_session_stream(session, &reply);
+        check_reply(session, &reply, rc);
+    }
+    if (reply.packet.head.type == NRG_WIRE_ROW && session->view == NRG_VIEW_COARSE)
+        check_coarse(f, &reply.packet.row);
+    nrg_reply_release(&reply);
+    f->ended[client] = rc != 0;
+}
+
+static void move(const uint8_t *data, size_t n)
+{
+    char text[32];
+    uint64_t energy_uj = 0;
+    memcpy(&energy_uj, data, n < sizeof energy_uj ? n : sizeof energy_uj);
+    snprintf(text, sizeof text, "%llu\n", (unsigned long long)(energy_uj & INT64_MAX));
+    write_file("intel-rapl:0", "energy_uj", text, 0600);
+}
+
+static void happen(struct fixture *f, unsigned what, const uint8_t *data, size_t n)
+{
+    if (what < CLIENTS)
+        take(f, what, data, n);
+    else if (what == TICK)
+        nrg_catalogs_tick(&f->catalogs);
+    else if (what == MOVE)
+        move(data, n);
+    else if (what == LEAVE && n)
+        leave(f, data[0] % CLIENTS);
+    else if (what == RELOAD && f->catalogs.newest)
+        f->catalogs.newest->made_ns = 0;
+    for (struct nrg_sensor_reader *r = f->catalogs.readers.first; r; r = r->next)
+        r->now.t_ns = 0; /* a moment later */
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct nrg_catalogs catalogs = {.ctx = tree()};
-    struct nrg_session session;
+    struct fixture f = {.catalogs = {.ctx = tree()}};
     if (!size)
         return 0;
-    nrg_session_init(&session, &catalogs, data[0] & 1 ? NRG_VIEW_FULL : NRG_VIEW_COARSE);
-    session.spare_fds = 3 - (data[0] >> 1 & 3);
-    int rc = 0;
-    for (size_t at = 1; !rc && at + 2 <= size;) {
-        union nrg_wire_packet packet;
-        struct nrg_reply reply;
-        size_t n = data[at] | (size_t)data[at + 1] << 8;
+    f.how = data[0];
+    for (size_t i = 0; i < CLIENTS; i++)
+        come(&f, i);
+    for (size_t at = 1; at + 2 <= size;) {
+        size_t n = data[at] | (size_t)(data[at + 1] & 0x0f) << 8;
+        unsigned what = data[at + 1] >> 4;
         at += 2;
         n = n < size - at ? n : size - at;
-        n = n < sizeof packet ? n : sizeof packet;
-        memset(&packet, 0xa5, sizeof packet);
-        memcpy(&packet, data + at, n);
+        happen(&f, what, data + at, n);
         at += n;
-        rc = nrg_session_take(&session, &packet, n, &reply);
-        check_reply(&session, &reply, rc);
-        if (reply.n_fds && data[0] & 8) {
-            rc = nrg_session_stream(&session, &reply);
-            check_reply(&session, &reply, rc);
-        }
-        nrg_reply_release(&reply);
-        nrg_catalogs_tick(&catalogs);
     }
-    nrg_session_release(&session);
-    nrg_catalogs_release(&catalogs);
-    if (catalogs.newest)
+    for (size_t i = 0; i < CLIENTS; i++)
+        nrg_session_release(&f.clients[i]);
+    nrg_catalogs_release(&f.catalogs);
+    if (f.catalogs.newest || f.catalogs.readers.first)
         abort();
     return 0;
 }

@@ -99,6 +99,44 @@ static void counter_interpolates_inside_only(void **state)
     done(&f);
 }
 
+/* One that updates no faster than it is read goes on at its ends, with the mean of its last two
+ * steps and no less than an update; for an update, and no longer than it was seen. */
+static void a_slow_counter_is_held(void **state)
+{
+    static const int64_t steps[] = {100, 110, 130, 130, 170}, few[] = {100, 160},
+                         back[] = {100, 150, 10, 30, 60}, t_ns[] = {ZERO, ZERO + S / 2};
+    struct nrg_channel c = make_channel(NRG_COUNTER);
+    int64_t held_ns;
+    struct fixture f;
+    (void)state;
+    c.update_ns = S;
+    record(&f, c, steps, 5, NULL);
+    check(&f, 0, 4, 70, 4);
+    check(&f, -0.5, 1, 17.5, 1.5); /* 30 J in its first 2 s */
+    check(&f, 3.5, 4.5, 30, 1);    /* 60 J in its last 3 s, of which 1 s without any */
+    check(&f, 3.5, 9, 40, 1.5);
+    check(&f, -9, -2, 0, 0);
+    assert_true(
+        fabs(nrg_timeline_counter_held(&f.tl, ZERO - S / 2, ZERO + 9 * S, &held_ns) - 27.5) < 1e-9);
+    assert_int_equal(held_ns, S + S / 2);
+    struct nrg_energy_cursor cursor;
+    nrg_energy_cursor_init(&cursor, &f.tl, ZERO - 3 * S, 0);
+    nrg_energy_cursor_advance(&cursor, ZERO + 9 * S);
+    assert_true(fabs(cursor.sum_j - 105) < 1e-9);
+    assert_int_equal(cursor.covered_ns, 6 * S);
+    done(&f);
+    record(&f, c, few, 2, t_ns); /* seen for half a second */
+    check(&f, -3, 3, 180, 1.5);
+    done(&f);
+    record(&f, c, back, 5, NULL); /* not across a gap */
+    check(&f, -1, 0, 50, 1);
+    check(&f, 4, 9, 25, 1);
+    done(&f);
+    record(&f, c, few, 1, t_ns); /* a reading alone says nothing */
+    check(&f, -1, 1, 0, 0);
+    done(&f);
+}
+
 static void check_cursor(struct nrg_energy_cursor *c, double t_s, double energy_j)
 {
     double j = nrg_energy_cursor_at(c, ZERO + (int64_t)(t_s * 1e9)).energy_j;
@@ -277,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counter_interpolates_inside_only),
+        cmocka_unit_test(a_slow_counter_is_held),
         cmocka_unit_test(points_between_readings),
         cmocka_unit_test(missing_counter_readings_lose_nothing),
         cmocka_unit_test(wraps),

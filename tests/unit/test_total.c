@@ -368,6 +368,28 @@ static void the_wall_beside_a_gpu(void **state)
     }
 }
 
+/* It says of the processors what a sensor says, if that has readings. */
+static void an_estimate_beside_a_sensor(void **state)
+{
+    struct fixture f;
+    (void)state;
+    for (int readings = 0; readings <= 1; readings++) {
+        begin(&f);
+        add_processor(&f, 0, "machine", NRG_ENERGY)->provenance = NRG_ESTIMATED;
+        add_channel(&f, 0, "dram", "machine", NRG_ENERGY)->provenance = NRG_ESTIMATED;
+        add_processor(&f, 1, "package-0", NRG_ENERGY);
+        ready(&f);
+        begin_run(&f, 0);
+        for (int i = 0; i <= 4; i++) {
+            read_sensor(&f, 0, i, (int64_t[]){i * 30, i * 2});
+            if (readings)
+                read_sensor(&f, 1, i, &(int64_t){i * 50});
+        }
+        end_run(&f, 4, readings ? 200 : 120);
+        compare(&f);
+    }
+}
+
 /* Runs begin between readings; each counts its own energy only. */
 static void several_runs(void **state)
 {
@@ -497,6 +519,7 @@ int main(void)
         cmocka_unit_test(a_parent_that_stands_still),
         cmocka_unit_test(psys_beside_its_parts),
         cmocka_unit_test(the_wall_beside_a_gpu),
+        cmocka_unit_test(an_estimate_beside_a_sensor),
         cmocka_unit_test(several_runs),
         cmocka_unit_test(a_gauge_with_a_pause),
         cmocka_unit_test(a_gauge_of_unknown_pace),

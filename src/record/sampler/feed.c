@@ -24,10 +24,11 @@ static void on_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t 
                    const int64_t *raw)
 {
     struct nrg_feed *feed = (struct nrg_feed *)sink;
+    const int64_t *row = nrg_epochs_row(&feed->epochs, group, raw);
     if (group < feed->n_groups)
-        nrg_rows_add(&feed->rows[group], t_ns, width_ns, raw);
+        nrg_rows_add(&feed->rows[group], t_ns, width_ns, row);
     if (feed->live && group < feed->n_groups)
-        nrg_live_row(feed->live, feed->found, group, t_ns, raw);
+        nrg_live_row(feed->live, feed->found, group, t_ns, row);
     feed->last_t_ns = t_ns;
 }
 
@@ -55,6 +56,15 @@ static void on_note(struct nrg_sink *sink, const char *kind, const char *text)
     report_event(feed, kind, feed->found->sensor, text);
     if (strcmp(kind, "server")) /* which one answers: for the report */
         nrg_log(feed->ctx, NRG_WARNING, "%s: %s", feed->found->sensor, text);
+}
+
+static void on_epoch(struct nrg_sink *sink, int64_t epoch)
+{
+    struct nrg_feed *feed = (struct nrg_feed *)sink;
+    if (nrg_epochs_set(&feed->epochs, epoch))
+        report_event(feed, "restart", feed->found->sensor,
+                     "its counters began anew: what was used since their last readings is not "
+                     "known");
 }
 
 static void on_gpu_process(struct nrg_sink *sink, const struct nrg_gpu_process *g)
@@ -144,7 +154,7 @@ int nrg_feed_init(struct nrg_feed *feed, const struct nrg_context *ctx,
                   const struct nrg_found *found, double rate_hz, struct nrg_queue *queue,
                   struct nrg_store *store, int gpu_series, struct nrg_error *err)
 {
-    *feed = (struct nrg_feed){.sink = {on_row, on_fault, on_gpu_process, on_note},
+    *feed = (struct nrg_feed){.sink = {on_row, on_fault, on_gpu_process, on_note, on_epoch},
                               .ctx = ctx,
                               .found = found,
                               .queue = queue,
@@ -155,7 +165,7 @@ int nrg_feed_init(struct nrg_feed *feed, const struct nrg_context *ctx,
     feed->series = calloc(feed->n_groups + 1, sizeof *feed->series);
     feed->rows = calloc(feed->n_groups + 1, sizeof *feed->rows);
     feed->error = calloc(found->n_channels + 1, sizeof *feed->error);
-    if (!feed->series || !feed->rows || !feed->error)
+    if (!feed->series || !feed->rows || !feed->error || nrg_epochs_init(&feed->epochs, found))
         return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
     for (size_t c = 0; c < found->n_channels; c++)
         feed->rows[found->channels[c].group].n_columns++;
@@ -184,6 +194,7 @@ void nrg_feed_release(struct nrg_feed *feed)
     for (size_t g = 0; feed->rows && g < feed->n_groups; g++)
         nrg_rows_release(&feed->rows[g]);
     nrg_rows_release(&feed->gpu_rows);
+    nrg_epochs_release(&feed->epochs);
     free(feed->rows);
     free(feed->series);
     free(feed->error);

@@ -9,6 +9,7 @@
 #define NRG_RECORD_SAMPLER_FEED_H
 
 #include "record/queue.h"
+#include "record/sampler/epochs.h"
 #include "record/sampler/live.h"
 #include "record/store/writer.h"
 #include "sensors/driver.h"
@@ -25,6 +26,7 @@ struct nrg_feed {
     bool lost;             /* it left: look for it from retry_ns on */
     int64_t retry_ns;
     struct nrg_probe again; /* what a sensor that came back was opened from */
+    struct nrg_epochs epochs;
     int64_t period_ns, next_ns;
     int64_t quick_ns;  /* period while a program marks spans; never above period_ns */
     int64_t last_t_ns; /* of the last row, 0: none yet */

@@ -30,6 +30,7 @@ struct nrg_recorder {
     const struct nrg_context *ctx;
     struct nrg_context process_ctx; /* the root that processes are looked up in */
     struct nrg_probe probe;
+    struct nrg_probe reserve; /* an estimate, where what measures may have no reading */
     struct nrg_store *store;
     struct nrg_queue queue;
     struct nrg_feed *feeds; /* read by the sampling thread */

@@ -2,7 +2,8 @@
  * Energy so far, while a recorder runs, for programs that measure until they know enough. It is
  * the total of a report if the run ended at the latest reading: the same rules say which channels
  * are added (sensors/total.h), what a counter's step is and where a gauge has a gap
- * (sensors/integrate.h).
+ * (sensors/integrate.h). What a report fills in before the first reading of a slow counter and
+ * after its last one (energy/timeline.h) is not in it: the next reading brings it.
  *
  * A run is kept as sums, not as readings, so hours cost no memory. A gauge with an unknown update
  * period is the exception: its first steps are kept until they show the period.

@@ -17,6 +17,7 @@
 #include "record/machine_info.h"
 #include "record/sampler/internal.h"
 #include "record/thread.h"
+#include "sensors/files.h"
 
 #define PROCESS_PERIOD_NS (100 * NRG_NS_PER_MS)
 #define SYSTEM_PERIOD_NS  NRG_NS_PER_S
@@ -100,6 +101,48 @@ static int open_feed(struct nrg_recorder *r, const struct nrg_found *found, doub
     return 0;
 }
 
+static bool measures_cpu(const struct nrg_found *found)
+{
+    for (size_t c = 0; c < found->n_channels; c++)
+        if (found->wanted[c] && found->channels[c].covers_cpu &&
+            found->channels[c].provenance != NRG_ESTIMATED)
+            return true;
+    return false;
+}
+
+/*
+ * What was found measures the processors, so no estimate was offered, but none of that is sure to
+ * have a reading: it could not be opened, or may be silent. One that is called as a channel of the
+ * estimate leaves no room for it.
+ */
+static bool needs_reserve(const struct nrg_recorder *r)
+{
+    bool found = false, sure = false;
+    for (size_t f = 0; f < r->probe.n_found; f++)
+        found |= measures_cpu(&r->probe.found[f]);
+    for (size_t i = 0; i < r->n_feeds; i++)
+        sure |= measures_cpu(r->feeds[i].found);
+    for (size_t i = 0; i < r->n_slow; i++)
+        sure |= measures_cpu(r->slow[i].feed.found) &&
+                !(r->slow[i].feed.found->driver->flags & NRG_MAY_BE_SILENT);
+    return found && !sure && !nrg_find_channel(&r->probe, "machine", NRG_QUANTITIES);
+}
+
+static int open_reserve(struct nrg_recorder *r, const struct nrg_recorder_options *options,
+                        double rate_hz, struct nrg_error *err)
+{
+    static const char *const only[] = {"estimate", NULL};
+    const struct nrg_sensor_options estimate = {.only = only,
+                                                .cpu_idle_w = options->sensors.cpu_idle_w,
+                                                .cpu_full_w = options->sensors.cpu_full_w};
+    int rc = nrg_probe_all(&r->reserve, r->ctx, &estimate, err);
+    r->reserve.options = NULL; /* they end with this function */
+    if (rc || !r->reserve.n_found)
+        return rc;
+    nrg_store_text(r->store, NRG_META_RESERVE, only[0]);
+    return open_feed(r, &r->reserve.found[0], rate_hz, false, err);
+}
+
 static int open_sensors(struct nrg_recorder *r, const struct nrg_recorder_options *options,
                         struct nrg_error *err)
 {
@@ -107,12 +150,14 @@ static int open_sensors(struct nrg_recorder *r, const struct nrg_recorder_option
     int rc = nrg_probe_all(&r->probe, r->ctx, &options->sensors, err);
     if (rc)
         return rc;
-    r->feeds = calloc(r->probe.n_found + 1, sizeof *r->feeds);
+    r->feeds = calloc(r->probe.n_found + 2, sizeof *r->feeds); /* and the reserve */
     r->slow = calloc(r->probe.n_found + 1, sizeof *r->slow);
     if (!r->feeds || !r->slow)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t f = 0; !rc && f < r->probe.n_found; f++)
         rc = open_feed(r, &r->probe.found[f], rate_hz, options->sensors.only != NULL, err);
+    if (!rc && !options->sensors.only && needs_reserve(r))
+        rc = open_reserve(r, options, rate_hz, err);
     for (size_t u = 0; u < r->probe.n_unavailable; u++)
         note_missing(r, r->probe.unavailable[u].what, r->probe.unavailable[u].why);
     int64_t asked_ns = (int64_t)(1e9 / rate_hz);
@@ -494,6 +539,7 @@ void nrg_recorder_free(struct nrg_recorder *r)
     nrg_queue_release(&r->queue);
     nrg_live_release(&r->live);
     nrg_probe_release(&r->probe);
+    nrg_probe_release(&r->reserve);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->stopping);
     if (r->wake_fd >= 0)

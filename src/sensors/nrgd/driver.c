@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "sensors/drivers.h"
 #include "sensors/fixes.h"
@@ -133,6 +134,7 @@ struct remote {
     int fd[NRG_WIRE_CHANNELS]; /* -1: not wanted */
     size_t n_ended;            /* of the last reading */
     int64_t last_t_ns;         /* of the last row: nrgd may answer with the same one again */
+    int64_t epoch;             /* of counters that began when they were opened; 0: they did not */
     int64_t asked_ns;          /* when the reading that is waited for was asked for; 0: none is */
 };
 
@@ -224,6 +226,14 @@ static int open_remote(struct remote *r, const struct nrg_context *ctx,
     return rc ? rc : take_opened(r, ctx, found, &answer.opened, fds, n_fds, err);
 }
 
+/* A perf event counts from its opening on. So may an old nrgd's coarse view, which does not say. */
+static int64_t own_epoch(const struct remote *r)
+{
+    bool unsaid = r->link.version < 2 && r->link.welcome.view == NRG_VIEW_COARSE;
+    bool begins = r->how == NRG_HOW_COUNT || (r->how == NRG_HOW_ASK && unsaid);
+    return begins ? nrg_now_ns() : 0;
+}
+
 static int remote_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,
                        struct nrg_error *err)
 {
@@ -239,11 +249,13 @@ static int remote_open(const struct nrg_context *ctx, const struct nrg_found *fo
     int rc = nrg_nrgd_connect(&r->link, nrg_nrgd_socket(), patience_ns, err);
     if (!rc)
         rc = open_remote(r, ctx, found, err);
-    if (rc)
+    if (rc) {
         remote_close(r);
-    else
-        *state = r;
-    return rc;
+        return rc;
+    }
+    r->epoch = own_epoch(r);
+    *state = r;
+    return 0;
 }
 
 static int read_descriptor(void *state, size_t c, int64_t *raw)
@@ -269,6 +281,7 @@ static int read_descriptors(struct remote *r, struct nrg_sink *sink)
 {
     size_t wanted = 0;
     r->n_ended = 0;
+    nrg_sink_epoch(sink, r->epoch);
     nrg_sink_poll(sink, 0, 0, r->n, read_descriptor, r);
     for (size_t c = 0; c < r->n; c++)
         wanted += r->fd[c] >= 0;
@@ -301,6 +314,7 @@ static int read_by_asking(struct remote *r, struct nrg_sink *sink, int64_t wait_
     if (row->t_ns <= r->last_t_ns || row->width_ns < 0)
         return 0;
     r->last_t_ns = row->t_ns;
+    nrg_sink_epoch(sink, r->epoch ? r->epoch : row->epoch);
     nrg_sink_row(sink, 0, row->t_ns, row->width_ns, row->raw);
     for (size_t c = 0; c < r->n; c++)
         nrg_sink_fault(sink, (unsigned)c, row->error[c] < 0 ? row->error[c] : 0);
@@ -330,4 +344,5 @@ static int read_alone(void *state, struct nrg_sink *sink)
     .probe = probe_nrgd, .open = remote_open, .close = remote_close
 
 const struct nrg_driver nrg_driver_nrgd = {COMMON, .read = read_among_others};
-static const struct nrg_driver asked = {COMMON, .read = read_alone, .flags = NRG_MAY_BLOCK};
+static const struct nrg_driver asked = {COMMON, .read = read_alone,
+                                        .flags = NRG_MAY_BLOCK | NRG_MAY_BE_SILENT};

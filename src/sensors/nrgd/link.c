@@ -175,12 +175,13 @@ int nrg_nrgd_answer(struct nrg_nrgd_link *link, enum nrg_wire_type expected,
     int rc = receive(link, answer, fds, n_fds, err);
     if (rc == -EPROTONOSUPPORT)
         return disagreement(answer, err);
-    if (rc || answer->head.type == expected)
+    if (rc || (answer->head.type == expected && answer->head.version == link->version))
         return rc;
     for (size_t i = 0; n_fds && i < *n_fds; i++)
         close(fds[i]);
     if (answer->head.type == NRG_WIRE_REFUSED)
-        return refusal(&answer->refused, err);
+        return answer->refused.error == -EPROTONOSUPPORT ? disagreement(answer, err)
+                                                         : refusal(&answer->refused, err);
     return nrg_fail(err, -EPROTO, NULL, "nrgd answers something else than was asked");
 }
 
@@ -194,47 +195,72 @@ static int converse(struct nrg_nrgd_link *link, union nrg_wire_packet *packet, s
                                    : nrg_nrgd_answer(link, expected, packet, fds, n_fds, err);
 }
 
-int nrg_nrgd_connect(struct nrg_nrgd_link *link, const char *path, int64_t patience_ns,
-                     struct nrg_error *err)
+/* The answer stays in *packet. */
+static int greet(struct nrg_nrgd_link *link, const char *path, unsigned version,
+                 int64_t deadline_ns, union nrg_wire_packet *packet, struct nrg_error *err)
 {
-    union nrg_wire_packet packet;
-    int64_t deadline_ns = nrg_now_ns() + patience_ns;
     int fd = open_socket(path, deadline_ns, err);
-    *link = (struct nrg_nrgd_link){.fd = fd, .deadline_ns = deadline_ns};
+    *link = (struct nrg_nrgd_link){.fd = fd, .version = version, .deadline_ns = deadline_ns};
+    packet->head.type = 0;
     if (fd < 0)
         return fd;
-    size_t size = nrg_wire_begin(&packet, NRG_WIRE_HELLO, true);
-    nrg_copy(packet.hello.program, sizeof packet.hello.program, NRG_VERSION);
-    int rc = converse(link, &packet, size, NRG_WIRE_WELCOME, NULL, NULL, err);
-    if (!rc && (packet.welcome.n_sensors > NRG_WIRE_SENSORS || packet.welcome.period_ns < 0 ||
-                packet.welcome.view < NRG_VIEW_FULL || packet.welcome.view > NRG_VIEW_COARSE))
-        rc = nrg_fail(err, -EPROTO, NULL, "nrgd's greeting makes no sense");
-    link->welcome = packet.welcome;
+    nrg_wire_begin(packet, NRG_WIRE_HELLO, true);
+    size_t size = nrg_wire_as(packet, version, true);
+    nrg_copy(packet->hello.program, sizeof packet->hello.program, NRG_VERSION);
+    int rc = converse(link, packet, size, NRG_WIRE_WELCOME, NULL, NULL, err);
     if (rc)
         nrg_nrgd_close(link);
     return rc;
 }
 
-static size_t make_request(union nrg_wire_packet *packet, enum nrg_wire_type type, uint32_t sensor,
-                           uint32_t wanted)
+/* The version that an older nrgd says when it refuses ours; 0: it is none that we speak. */
+static unsigned older_version(const union nrg_wire_packet *packet)
 {
-    size_t size = nrg_wire_begin(packet, type, true);
+    unsigned version = packet->head.version;
+    return packet->head.type == NRG_WIRE_REFUSED && version < NRG_WIRE_VERSION &&
+                   nrg_wire_speaks(version)
+               ? version
+               : 0;
+}
+
+int nrg_nrgd_connect(struct nrg_nrgd_link *link, const char *path, int64_t patience_ns,
+                     struct nrg_error *err)
+{
+    union nrg_wire_packet packet;
+    int64_t deadline_ns = nrg_now_ns() + patience_ns;
+    int rc = greet(link, path, NRG_WIRE_VERSION, deadline_ns, &packet, err);
+    if (rc == -EPROTONOSUPPORT && older_version(&packet))
+        rc = greet(link, path, older_version(&packet), deadline_ns, &packet, err);
+    if (rc)
+        return rc;
+    link->welcome = packet.welcome;
+    if (packet.welcome.n_sensors <= NRG_WIRE_SENSORS && packet.welcome.period_ns >= 0 &&
+        packet.welcome.view >= NRG_VIEW_FULL && packet.welcome.view <= NRG_VIEW_COARSE)
+        return 0;
+    nrg_nrgd_close(link);
+    return nrg_fail(err, -EPROTO, NULL, "nrgd's greeting makes no sense");
+}
+
+static size_t make_request(const struct nrg_nrgd_link *link, union nrg_wire_packet *packet,
+                           enum nrg_wire_type type, uint32_t sensor, uint32_t wanted)
+{
+    nrg_wire_begin(packet, type, true);
     packet->request.sensor = sensor;
     packet->request.wanted = wanted;
-    return size;
+    return nrg_wire_as(packet, link->version, true);
 }
 
 int nrg_nrgd_request(struct nrg_nrgd_link *link, enum nrg_wire_type type, uint32_t sensor,
                      uint32_t wanted, struct nrg_error *err)
 {
     union nrg_wire_packet packet;
-    return send_packet(link, &packet, make_request(&packet, type, sensor, wanted), err);
+    return send_packet(link, &packet, make_request(link, &packet, type, sensor, wanted), err);
 }
 
 int nrg_nrgd_ask(struct nrg_nrgd_link *link, enum nrg_wire_type type, uint32_t sensor,
                  uint32_t wanted, enum nrg_wire_type expected, union nrg_wire_packet *answer,
                  int *fds, size_t *n_fds, struct nrg_error *err)
 {
-    size_t size = make_request(answer, type, sensor, wanted);
+    size_t size = make_request(link, answer, type, sensor, wanted);
     return converse(link, answer, size, expected, fds, n_fds, err);
 }

@@ -19,6 +19,7 @@
 
 struct nrg_nrgd_link {
     int fd;
+    unsigned version;    /* that both speak */
     int64_t deadline_ns; /* nothing is waited for beyond it: -ETIMEDOUT */
     struct nrg_wire_welcome welcome;
 };

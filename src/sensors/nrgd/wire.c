@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -15,7 +16,7 @@ static_assert(sizeof(struct nrg_wire_request) == 16, "docs/nrgd.md");
 static_assert(sizeof(struct nrg_wire_channel) == 304, "docs/nrgd.md");
 static_assert(sizeof(struct nrg_wire_sensor) == 104 + 32 * 304, "docs/nrgd.md");
 static_assert(sizeof(struct nrg_wire_opened) == 16, "docs/nrgd.md");
-static_assert(sizeof(struct nrg_wire_row) == 24 + 32 * 12, "docs/nrgd.md");
+static_assert(sizeof(struct nrg_wire_row) == 24 + 32 * 12 + 8, "docs/nrgd.md");
 
 static const struct {
     size_t to_daemon, from_daemon;
@@ -30,20 +31,33 @@ static const struct {
     [NRG_WIRE_REFUSED] = {0, sizeof(struct nrg_wire_refused)},
 };
 
-size_t nrg_wire_size(unsigned type, bool to_daemon)
+bool nrg_wire_speaks(unsigned version)
+{
+    return version >= NRG_WIRE_OLDEST && version <= NRG_WIRE_VERSION;
+}
+
+size_t nrg_wire_size(unsigned version, unsigned type, bool to_daemon)
 {
     if (type >= sizeof sizes / sizeof *sizes)
         return 0;
+    if (version == 1 && type == NRG_WIRE_ROW && !to_daemon)
+        return offsetof(struct nrg_wire_row, epoch);
     return to_daemon ? sizes[type].to_daemon : sizes[type].from_daemon;
 }
 
 size_t nrg_wire_begin(union nrg_wire_packet *packet, enum nrg_wire_type type, bool to_daemon)
 {
-    size_t size = nrg_wire_size(type, to_daemon);
+    size_t size = nrg_wire_size(NRG_WIRE_VERSION, type, to_daemon);
     memset(packet, 0, size);
     packet->head = (struct nrg_wire_head){
         .magic = NRG_WIRE_MAGIC, .version = NRG_WIRE_VERSION, .type = (uint16_t)type};
     return size;
+}
+
+size_t nrg_wire_as(union nrg_wire_packet *packet, unsigned version, bool to_daemon)
+{
+    packet->head.version = (uint16_t)version;
+    return nrg_wire_size(version, packet->head.type, to_daemon);
 }
 
 int nrg_wire_check(union nrg_wire_packet *packet, size_t n, bool to_daemon)
@@ -51,10 +65,10 @@ int nrg_wire_check(union nrg_wire_packet *packet, size_t n, bool to_daemon)
     if (n < sizeof packet->head || packet->head.magic != NRG_WIRE_MAGIC)
         return -EPROTO;
     unsigned type = packet->head.type;
-    bool same = packet->head.version == NRG_WIRE_VERSION;
+    bool spoken = nrg_wire_speaks(packet->head.version);
     bool lasting = type == NRG_WIRE_HELLO || type == NRG_WIRE_WELCOME || type == NRG_WIRE_REFUSED;
-    size_t size = nrg_wire_size(type, to_daemon);
-    if (!same && !lasting)
+    size_t size = nrg_wire_size(packet->head.version, type, to_daemon);
+    if (!spoken && !lasting)
         return -EPROTONOSUPPORT;
     if (!size || n != size)
         return -EPROTO;
@@ -66,7 +80,9 @@ int nrg_wire_check(union nrg_wire_packet *packet, size_t n, bool to_daemon)
         packet->refused.program[sizeof packet->refused.program - 1] = '\0';
         packet->refused.text[sizeof packet->refused.text - 1] = '\0';
     }
-    return same ? 0 : -EPROTONOSUPPORT;
+    if (type == NRG_WIRE_ROW && packet->head.version == 1)
+        packet->row.epoch = 0;
+    return spoken ? 0 : -EPROTONOSUPPORT;
 }
 
 void nrg_wire_put_channel(struct nrg_wire_channel *wire, const struct nrg_channel *channel)

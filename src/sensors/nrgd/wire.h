@@ -10,7 +10,9 @@
  *                    REFUSED    instead of any answer: why; the connection is closed then
  *
  * The head and HELLO, WELCOME and REFUSED are the same in all versions, so that two programs that
- * do not agree can still say so. Numbers are in the machine's own order: it is one machine.
+ * do not agree can still say so. Version 2 has the epoch at the end of ROW, and is otherwise as
+ * version 1; both programs speak both (docs/nrgd.md). Numbers are in the machine's own order: it is
+ * one machine.
  *
  * Both sides check every packet with the functions here, and trust nothing before that. Pure
  * functions; 0 or a negative errno.
@@ -24,7 +26,8 @@
 #include "sensors/driver.h"
 
 #define NRG_WIRE_MAGIC   UINT32_C(0x6467726e) /* "nrgd" in memory, on little-endian machines */
-#define NRG_WIRE_VERSION 1
+#define NRG_WIRE_VERSION 2
+#define NRG_WIRE_OLDEST  1 /* that is spoken, too */
 
 #define NRG_WIRE_SENSORS  64
 #define NRG_WIRE_CHANNELS NRG_SHARE_MAX
@@ -113,6 +116,9 @@ struct nrg_wire_row { /* ROW */
     int64_t width_ns;
     int32_t error[NRG_WIRE_CHANNELS]; /* 0 or a negative errno */
     int64_t raw[NRG_WIRE_CHANNELS];   /* NRG_MISSING: not read */
+    /* When the counters began at 0, on nrgd's clock; another one: they began anew. 0: they are the
+     * sensor's own. Since version 2: 0 after nrg_wire_check of an older one. */
+    int64_t epoch;
 };
 
 /* Large enough for every packet. */
@@ -127,16 +133,21 @@ union nrg_wire_packet {
     struct nrg_wire_row row;
 };
 
-/* Size of a packet from nrg (`to_daemon`) or from nrgd; 0 when there is no such type. */
-size_t nrg_wire_size(unsigned type, bool to_daemon);
+bool nrg_wire_speaks(unsigned version);
 
-/* Zeroes the packet and writes its head. Returns its size. */
+/* Size of a packet from nrg (`to_daemon`) or from nrgd; 0 when there is no such type. */
+size_t nrg_wire_size(unsigned version, unsigned type, bool to_daemon);
+
+/* Zeroes the packet and writes its head, in the newest version. Returns its size. */
 size_t nrg_wire_begin(union nrg_wire_packet *packet, enum nrg_wire_type type, bool to_daemon);
 
+/* The packet as one of another version that is spoken. Returns its size. */
+size_t nrg_wire_as(union nrg_wire_packet *packet, unsigned version, bool to_daemon);
+
 /*
- * A packet of n bytes as it came. -EPROTO: it is none; -EPROTONOSUPPORT: of another version, with
- * the head (and HELLO, WELCOME, REFUSED as a whole) readable. All texts in it are terminated after
- * a success.
+ * A packet of n bytes as it came, in any version that is spoken. -EPROTO: it is none;
+ * -EPROTONOSUPPORT: of another version, with the head (and HELLO, WELCOME, REFUSED as a whole)
+ * readable. All texts in it are terminated after a success.
  */
 int nrg_wire_check(union nrg_wire_packet *packet, size_t n, bool to_daemon);
 

@@ -30,6 +30,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "sensors/drivers.h"
@@ -257,8 +258,9 @@ static int probe_perf(struct nrg_probe *probe, struct nrg_error *err)
 
 struct perf {
     size_t n;
-    int fd[N_EVENTS]; /* -1: not wanted */
-    size_t n_ended;   /* of the last reading */
+    int fd[N_EVENTS];  /* -1: not wanted */
+    size_t n_ended;    /* of the last reading */
+    int64_t opened_ns; /* an event counts from then on */
 };
 
 static void perf_close(void *state)
@@ -282,6 +284,7 @@ static int perf_open(const struct nrg_context *ctx, const struct nrg_found *foun
     struct perf *p = calloc(1, sizeof *p);
     if (!p)
         return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
+    p->opened_ns = nrg_now_ns();
     for (size_t c = 0; c < found->n_channels; c++) {
         uint64_t config = strtoull(at, &at, 0);
         int fd = found->wanted[c] ? open_counter(type, config, cpu) : -1;
@@ -317,6 +320,7 @@ static int perf_read(void *state, struct nrg_sink *sink)
     struct perf *p = state;
     size_t wanted = 0;
     p->n_ended = 0;
+    nrg_sink_epoch(sink, p->opened_ns);
     nrg_sink_poll(sink, 0, 0, p->n, read_counter, state);
     for (size_t i = 0; i < p->n; i++)
         wanted += p->fd[i] >= 0;
