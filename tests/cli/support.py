@@ -27,6 +27,7 @@ FAKE_NVML = os.path.join(TOOLS, "libnvidia-ml-fake.so")
 CLOCK_STEP = os.path.join(TOOLS, "libclock-step.so")
 FAKE_BMC = os.path.join(TOOLS, "libfake-bmc.so")
 SLOW_READS = os.path.join(TOOLS, "libslow-reads.so")
+BAD_DISK = os.path.join(TOOLS, "libbad-disk.so")
 DISK_LOG = os.path.join(TOOLS, "libdisk-log.so")
 PYTHON = sys.executable
 LIMIT_S = 120  # ends a hang; never a measure of speed
