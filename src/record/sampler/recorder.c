@@ -327,7 +327,10 @@ int nrg_recorder_begin(struct nrg_recorder *r, struct nrg_error *err)
         rc = start_sampling(r);
     if (!rc)
         return 0;
-    return give_up(r, nrg_fail(err, rc, NULL, "cannot start a thread: %s", strerror(-rc)));
+    return give_up(r, nrg_fail(err, rc, NULL, "cannot start a thread: %s%s", strerror(-rc),
+                               rc == -EAGAIN ? ": nrg takes six or more of a limit of processes "
+                                               "(pids.max of a cgroup, ulimit -u)"
+                                             : ""));
 }
 
 int nrg_recorder_energy(struct nrg_recorder *r, struct nrg_live_sum *sum)
