@@ -14,7 +14,7 @@ from support import *
 KILLS = int(os.environ.get("NRG_TEST_KILLS", "40"))
 YOUNG_S, YOUNG_LOSS_S, LOSS_S = 1.0, 0.2, 1.2  # the promises; the last with what writing takes
 POWER_W = 50
-NOTHING_YET = r"\.nrg: holds no (run|readings of the run): its recorder was killed before .*; record again$"
+NOTHING_YET = r"\.nrg: holds no (run|readings of the run): its recorder was cut off before .*; record again$"
 
 
 def moments(n, seed):

@@ -13,6 +13,6 @@ int nrg_recording_no_run(const struct nrg_recording *recording, const char *what
     nrg_recording_integer(recording, "end_ns", &end_ns);
     return nrg_fail(err, -ENODATA, nrg_recording_path(recording), "holds no %s%s", what,
                     end_ns ? ""
-                           : ": its recorder was killed before the command had run for some "
-                             "milliseconds; record again");
+                           : ": its recorder was cut off before the command had run for "
+                             "some milliseconds; record again");
 }
