@@ -12,7 +12,7 @@
 #include "energy/summary.h"
 #include "support/made.h"
 
-#define RUNS    200
+#define RUNS    40
 #define LEAST   0.95
 #define IDLE_W  5.0
 #define MOST    64    /* readings */
