@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "energy/edges.h"
 
 #define MOST_SUMS      ((size_t)2 << 20) /* of places, domains and buckets */
 #define LEAST_WIDTH_NS NRG_NS_PER_MS
@@ -207,6 +208,19 @@ void nrg_buckets_finish(struct nrg_engine *e)
         move_merged(e, i);
 }
 
+/* A range has edges of its own. Buckets are added up by whoever looks at them, so they have none.
+ */
+static double range_edges_j(const struct nrg_engine *e, const struct nrg_domain *d,
+                            const struct nrg_timeline *tl)
+{
+    const int64_t *edges_ns = e->buckets->edges_ns;
+    if (!e->options->has_range || d->channel->channel.provenance == NRG_ESTIMATED)
+        return 0;
+    struct nrg_edge_doubt doubt =
+        nrg_timeline_edges(tl, edges_ns[0], edges_ns[1], fmax(d->peak_w, d->mean_w));
+    return fmax(doubt.below_j, doubt.above_j);
+}
+
 /* What is common to the whole run is what its interval has beyond edges, noise and unread time. */
 static struct nrg_range_error range_error(const struct nrg_engine *e, size_t p)
 {
@@ -232,9 +246,12 @@ static struct nrg_range_error range_error(const struct nrg_engine *e, size_t p)
                    error.per_s_j * s->duration_s + sqrt(error.noise_j2_per_s * covered_s);
     double unread_j = (1 - d->covered) * s->duration_s * error.most_w;
     if (d->energy_j > 0) {
-        error.factor_low = fmin(1, fmax(0, (d->low_j + off_j) / d->energy_j));
-        error.factor_high = fmax(1, (d->high_j - off_j - unread_j) / d->energy_j);
+        double low_j = d->low_j + off_j + d->edges_below_j;
+        double high_j = d->high_j - off_j - unread_j - d->edges_above_j;
+        error.factor_low = fmin(1, fmax(0, low_j / d->energy_j));
+        error.factor_high = fmax(1, high_j / d->energy_j);
     }
+    error.fixed_j += range_edges_j(e, d, tl);
     return error;
 }
 

@@ -46,7 +46,7 @@ static int find_windows(struct nrg_engine *e)
         return nrg_fail(e->err, -ENOENT, nrg_recording_path(e->recording), "has no run %lld",
                         (long long)e->options->run);
     if (!e->n_windows)
-        return nrg_fail(e->err, -ENODATA, nrg_recording_path(e->recording), "holds no run");
+        return nrg_recording_no_run(e->recording, "run", e->err);
     e->clip = e->options->run != 0;
     int rc = nrg_frame_init(&e->frame, e->recording);
     rc = rc ? nrg_fail(e->err, rc, NULL, "out of memory")

@@ -61,7 +61,7 @@ static int summarise_runs(struct nrg_recording *recording, enum nrg_split split,
         made += !rc;
     }
     if (!rc && !made)
-        rc = nrg_fail(err, -ENODATA, nrg_recording_path(recording), "holds no run");
+        rc = nrg_recording_no_run(recording, "run", err);
     if (!rc)
         return (int)made;
     release_runs(*out, (int)made);

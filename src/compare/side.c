@@ -273,7 +273,7 @@ int nrg_compare_side_add(struct nrg_compare_side *side, const char *path, struct
             rc = add_whole_run(side, recording, &runs[i], err);
     }
     if (!rc && !seen)
-        rc = nrg_fail(err, -ENODATA, path, "holds no run");
+        rc = nrg_recording_no_run(recording, "run", err);
     if (!rc)
         rc = nrg_recording_check(recording, err);
     side->n_damaged += nrg_recording_damage(recording) > 0;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "energy/edges.h"
 #include "energy/updates/running_mean.h"
 
 #define PEAK_WINDOW_NS (100 * NRG_NS_PER_MS)
@@ -97,15 +98,17 @@ static double power_at_end(const struct nrg_timeline *tl, int64_t begin_ns, int6
 }
 
 /* What a counter's age at the two ends of the run is worth: in one it may be new, in the other as
- * old as an update. */
+ * old as an update; at the begin that is time before the run. */
 static double edge_power_w(const struct nrg_domain *d, const struct nrg_timeline *tl,
                            const struct nrg_summary *s)
 {
     int64_t stretch_ns = tl->period_ns + tl->update_ns;
+    double before_w = power_at_end(tl, s->begin_ns - stretch_ns, s->begin_ns);
+    double most_w = fmax(fabs(d->mean_w), before_w); /* a mean that is not known is none */
     if (stretch_ns > (s->end_ns - s->begin_ns) / 2 || isnan(d->mean_w))
-        return isnan(d->mean_w) ? 0 : fabs(d->mean_w);
-    return fmax(fabs(d->mean_w), fmax(power_at_end(tl, s->begin_ns, s->begin_ns + stretch_ns),
-                                      power_at_end(tl, s->end_ns - stretch_ns, s->end_ns)));
+        return isnan(d->mean_w) ? 0 : most_w;
+    return fmax(most_w, fmax(power_at_end(tl, s->begin_ns, s->begin_ns + stretch_ns),
+                             power_at_end(tl, s->end_ns - stretch_ns, s->end_ns)));
 }
 
 /*
@@ -180,6 +183,19 @@ static void widen(struct nrg_domain *d, double below_j, double above_j)
     d->low_j = fmax(0, d->low_j - below_j);
     d->high_j += above_j;
     d->uncertainty_j = fmax(d->energy_j - d->low_j, d->high_j - d->energy_j);
+}
+
+/* The band of an estimate is wider by far. */
+static void add_edges(struct nrg_domain *d, const struct nrg_timeline *tl,
+                      const struct nrg_summary *s)
+{
+    if (d->channel->channel.provenance == NRG_ESTIMATED)
+        return;
+    struct nrg_edge_doubt doubt =
+        nrg_timeline_edges(tl, s->begin_ns, s->end_ns, fmax(d->peak_w, d->mean_w));
+    d->edges_below_j = doubt.below_j;
+    d->edges_above_j = doubt.above_j;
+    widen(d, doubt.below_j, doubt.above_j);
 }
 
 /* Of a sensor that looks part of the time. Says what the interval rests on. */
@@ -298,6 +314,7 @@ static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
     set_peak(&d, tl, s);
     note_faults(s, &d, tl);
     set_band(&d, frame, s);
+    add_edges(&d, tl, s);
     add_doubt(&d, frame, tl, s);
     add_held(&d, tl, s);
     nrg_domain_compare(&d, frame, s);

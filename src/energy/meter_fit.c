@@ -317,7 +317,7 @@ int nrg_meter_fit_recording(struct nrg_recording *recording, int64_t max_delay_n
     size_t n_runs;
     const struct nrg_run *runs = nrg_recording_runs(recording, &n_runs);
     if (!n_runs)
-        return nrg_fail(err, -ENODATA, nrg_recording_path(recording), "holds no run");
+        return nrg_recording_no_run(recording, "run", err);
     int rc = nrg_summary_make(&p.summary, recording, &runs[n_runs - 1], NRG_SPLIT_ACTIVE, err);
     if (rc)
         return rc;

@@ -131,7 +131,7 @@ int nrg_summary_of(struct nrg_summary *s, struct nrg_frame *frame, const struct 
                             "up to its last reading");
     }
     if (s->end_ns <= s->begin_ns) {
-        rc = nrg_fail(err, -ENODATA, path, "holds no readings of the run");
+        rc = nrg_recording_no_run(frame->recording, "readings of the run", err);
     } else {
         s->duration_s = (double)(s->end_ns - s->begin_ns) / 1e9;
         rc = share_energy(s, frame);

@@ -23,6 +23,7 @@ struct nrg_domain {
     double energy_j, uncertainty_j, low_j, high_j, mean_w, peak_w;
     double covered;               /* part of the run that readings cover, 0..1 */
     double covered_uncertainty_j; /* of that part alone; uncertainty_j is that of the whole run */
+    double edges_below_j, edges_above_j; /* what the edges of the run cost (edges.h) */
     /* Of a part-time sensor in step with the load: how far power may have been below and above its
      * mean where it did not look. */
     double missed_below_w, missed_above_w;

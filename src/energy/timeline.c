@@ -112,6 +112,23 @@ static int add_rows(struct builder *b, const struct nrg_rows *rows)
     return rc;
 }
 
+/* Each chunk says it of its readings. */
+static int note_took(struct nrg_timeline *tl, const struct nrg_rows *rows)
+{
+    struct nrg_took took = {rows->t_ns[0], rows->width_ns > 0 ? rows->width_ns : 0};
+    int64_t last_ns = tl->n_took ? tl->took[tl->n_took - 1].took_ns : 0;
+    return took.took_ns == last_ns
+               ? 0
+               : nrg_append(&tl->took, &tl->n_took, &tl->cap_took, &took, sizeof took);
+}
+
+int64_t nrg_timeline_took_ns(const struct nrg_timeline *tl, int64_t t_ns)
+{
+    size_t begun =
+        tl->n_took ? nrg_count_up_to(&tl->took->first_ns, tl->n_took, sizeof *tl->took, t_ns) : 0;
+    return begun ? tl->took[begun - 1].took_ns : 0;
+}
+
 /* All that are made of one series. */
 struct builders {
     struct builder *items;
@@ -122,8 +139,11 @@ static int on_rows(void *arg, const struct nrg_rows *rows)
 {
     struct builders *all = arg;
     int rc = 0;
-    for (size_t i = 0; !rc && i < all->n; i++)
-        rc = add_rows(&all->items[i], rows);
+    for (size_t i = 0; !rc && rows->n && i < all->n; i++) {
+        rc = note_took(all->items[i].timeline, rows);
+        if (!rc)
+            rc = add_rows(&all->items[i], rows);
+    }
     return rc;
 }
 
@@ -255,6 +275,7 @@ void nrg_timeline_release(struct nrg_timeline *tl)
     free(tl->sum_j);
     free(tl->gap);
     free(tl->own_gauge);
+    free(tl->took);
     *tl = (struct nrg_timeline){0};
 }
 

@@ -20,6 +20,11 @@
  * are of 1 s. */
 #define NRG_LONGEST_MEAN_NS (2 * NRG_NS_PER_S)
 
+/* From that time on, until the next one of them. */
+struct nrg_took {
+    int64_t first_ns, took_ns;
+};
+
 struct nrg_timeline {
     size_t n;
     bool is_gauge;
@@ -36,8 +41,10 @@ struct nrg_timeline {
     int64_t mean_ns; /* a gauge's: each value is, or may be, the mean of so long, which is more than
                         an update; 0: of no more */
     size_t wraps, backwards, ambiguous, damaged;
-    int64_t stuck_ns; /* longest time that a counter stood still */
-    double noise_j2;  /* sum of squares of possible integration errors */
+    int64_t stuck_ns;      /* longest time that a counter stood still */
+    double noise_j2;       /* sum of squares of possible integration errors */
+    struct nrg_took *took; /* the longest that readings took */
+    size_t n_took, cap_took;
 };
 
 /* Of point i: when it was read, the sum up to it (in the channel's unit * s for gauges other than
@@ -83,6 +90,9 @@ static inline struct nrg_reading_point nrg_point_at(const struct nrg_timeline *t
 /* How many points are at most t_ns, and how many are before it. */
 size_t nrg_timeline_up_to(const struct nrg_timeline *timeline, int64_t t_ns);
 size_t nrg_timeline_below(const struct nrg_timeline *timeline, int64_t t_ns);
+
+/* How long the readings at that time took, at most: when they were taken is known to half of it. */
+int64_t nrg_timeline_took_ns(const struct nrg_timeline *timeline, int64_t t_ns);
 
 /* A channel's update period: as the driver said, or else as its readings show; 0: not known. */
 int64_t nrg_channel_update_ns(struct nrg_recording *recording,

@@ -143,8 +143,7 @@ static void begin_run(struct nrg_recorder *recorder, const struct nrg_error *no_
     inside.run = (struct nrg_run){.id = 1, .kind = "run", .exit_code = -1};
     inside.idle_runs = 0;
     nrg_recorder_follow(recorder, (int32_t)getpid(), false);
-    nrg_recorder_read_now(recorder);
-    inside.run.begin_ns = nrg_now_ns();
+    inside.run.begin_ns = nrg_recorder_read_begin(recorder);
     nrg_recorder_run(recorder, &inside.run);
     if (no_spans->code)
         nrg_recorder_event(recorder, "unavailable", "spans", no_spans->what);
@@ -325,8 +324,7 @@ static int stop_recorder(struct nrg_error *err)
     struct nrg_recorder *recorder = inside.recorder;
     inside.recorder = NULL;
     inside.host->detach();
-    inside.run.end_ns = nrg_now_ns();
-    nrg_recorder_read_now(recorder);
+    inside.run.end_ns = nrg_recorder_read_now(recorder);
     nrg_recorder_run(recorder, &inside.run);
     rc = nrg_recorder_end(recorder, NULL, NULL, err);
     nrg_recorder_free(recorder);

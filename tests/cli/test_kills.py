@@ -14,7 +14,7 @@ from support import *
 KILLS = int(os.environ.get("NRG_TEST_KILLS", "40"))
 YOUNG_S, YOUNG_LOSS_S, LOSS_S = 1.0, 0.2, 1.2  # the promises; the last with what writing takes
 POWER_W = 50
-NOTHING_YET = r"\.nrg: holds no (run|readings of the run)$"
+NOTHING_YET = r"\.nrg: holds no (run|readings of the run): its recorder was cut off before .*; record again$"
 
 
 def moments(n, seed):
@@ -75,6 +75,22 @@ class Kills(Case):
         self.assertLess(state["lost_s"], YOUNG_LOSS_S if state["age_s"] < YOUNG_S else LOSS_S, state)
         for d in state["energies"]:
             self.assertTrue(d["low_j"] <= state["true_j"] * 1.001 and d["high_j"] >= state["true_j"] * 0.999, state)
+
+    def test_before_the_first_period_is_over(self):
+        """A run is read once more soon after its begin, and committed, however slow the rate is."""
+        self.machine, out = self.scenario(f"domain package-0\n power {POWER_W}\n"), self.path("young.nrg")
+        p = self.start("run", "-q", "--rate", "0.1Hz", "--sensor", "simulate:" + self.machine, "-o", out, "--",
+                       "sh", "-c", f"echo $$ > {out}.mark; exec sleep 20")
+        eventually(lambda: begun(out) and self.nrg("report", out).returncode == 0, "a run with readings")
+        p.kill()
+        p.wait()
+        self.end_child(out + ".mark")
+        done = self.nrg("report", "--json", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        results = json.loads(done.stdout)
+        self.assertLess(results["duration_s"], 9)  # the rate's first reading would be at 10 s
+        self.assertAlmostEqual(domains(results)["package-0"]["energy_j"], POWER_W * results["duration_s"],
+                               delta=0.06)
 
     def test_from_the_first_millisecond_on(self):
         self.machine = self.scenario(f"domain package-0\n power {POWER_W}\n")

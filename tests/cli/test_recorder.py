@@ -1,5 +1,6 @@
 """The recorder in trouble: killed, without disk, with a clock that jumps, without threads. The
 child lives on, its code comes through, and the recording opens."""
+import errno
 import json
 import os
 import random
@@ -139,6 +140,45 @@ ls -A
         self.assertEqual(done.stdout, b"precious\nfill\nold.nrg\n")
         self.assertIn("No space left", self.one_line(done.stderr))
         self.assertFalse(os.path.exists(self.path("ran")))
+
+    @unittest.skipUnless(is_root() and can_unshare("-m"), "needs a mount namespace")
+    def test_a_disk_without_room_for_a_log(self):
+        """The file fits, the index of its log does not: SQLite reads nothing then. The report comes from memory."""
+        machine = self.scenario("domain package-0\n power 50\n")
+        for kib in (20, 40, 64):
+            disk, result = self.path(f"disk-{kib}"), self.path(f"{kib}.json")
+            os.mkdir(disk)
+            script = f"""
+mount -t tmpfs -o size={kib}k none {disk} && cd {disk} || exit 99
+exec {NRG} run --sensor simulate:{machine} -o full.nrg --json={result} -- sh -c 'sleep 0.3; echo child-ran; exit 7'
+"""
+            done = subprocess.run(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, env=self.env(), timeout=LIMIT_S)
+            self.assert_sane(done.stderr)
+            self.assertEqual((done.returncode, done.stdout), (7, b"child-ran\n"), done.stderr)
+            if kib < 64:
+                self.assertIn(b"No space left", done.stderr)
+            with open(result) as f:
+                r = json.load(f)
+            self.assertAlmostEqual(domains(r)["package-0"]["energy_j"] / (50 * r["duration_s"]), 1, delta=0.02)
+            self.assertTrue([p for p in r["processes"] if p["cpu_time_s"] is not None])
+
+    def test_a_disk_that_fails_meanwhile(self):
+        """EIO, or no quota, in writing, or in reading as well: the report has all, from memory."""
+        machine = self.scenario("domain package-0\n power 50\n")
+        for error in (errno.EIO, errno.EDQUOT, errno.ENOSPC):
+            for reads in (False, True):
+                disk, broken = self.path(f"disk-{error}-{reads}"), self.path(f"broken-{error}-{reads}")
+                os.mkdir(disk)
+                env = self.env(LD_PRELOAD=preload(BAD_DISK), NRG_TEST_DISK=disk, NRG_TEST_BROKEN=broken,
+                               NRG_TEST_ERRNO=str(error), **({"NRG_TEST_READS": "1"} if reads else {}))
+                r, done = self.run_json("--sensor", f"simulate:{machine}", "-o", os.path.join(disk, "s.nrg"), "--",
+                                        "sh", "-c", f"sleep 0.3; : > {broken}; sleep 0.3; exit 7", code=7, env=env)
+                self.assertIn("recording is incomplete", self.one_line(done.stderr))
+                self.assertRegex(self.missing(r, "recording"), "disk", (error, reads))
+                self.assertGreater(r["duration_s"], 0.6)
+                self.assertAlmostEqual(domains(r)["package-0"]["energy_j"] / (50 * r["duration_s"]), 1, delta=0.01)
+                self.assertGreater(domains(r)["package-0"]["covered"], 0.999)
 
     def test_a_disk_that_no_longer_syncs(self):
         os.mkdir(self.path("disk"))

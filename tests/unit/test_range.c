@@ -61,12 +61,53 @@ static void a_row_of_no_joules_has_an_interval_in_a_range(void **state)
     made_release(&m);
 }
 
+#define STEP_S 3.04 /* when power goes from 10 to 60 W: between two readings */
+
+static double stepped_j(void *arg, double t_s)
+{
+    (void)arg;
+    return 10 * (t_s + 100) + 50 * fmax(0, t_s - STEP_S);
+}
+
+/* Read at 10 Hz, as energy/edges.c has it: which side the energy was on is not known. */
+static void a_range_holds_a_step_at_its_edges(void **state)
+{
+    struct made m;
+    struct nrg_attribution part;
+    struct nrg_attribution_options o = {.method = NRG_METHOD_INTEGRATE, .has_range = true};
+    struct nrg_channel c = made_counter("package-0");
+    (void)state;
+    made_init(&m);
+    made_power(&m, &c, -1, 11, 0.1, stepped_j, NULL, NULL);
+    made_run(&m, "run", 0, 10);
+    int64_t track = made_track(&m, "thread", 7, 7, ""), name = made_name(&m, "module", "net");
+    for (int i = 0; i < 100; i++)
+        made_span(&m, 0.1 * i + 0.01, 0.1 * i + 0.06, track, name);
+    for (int after = 0; after < 2; after++) {
+        o.from_s = after ? STEP_S : 1;
+        o.to_s = after ? 5 : STEP_S;
+        attribute(&m, &o, &part);
+        double truth_j = (o.to_s - o.from_s) * (after ? 60 : 10);
+        assert_true(fabs(part.total_j - truth_j) > 1); /* interpolated */
+        assert_true(part.total_low_j <= truth_j && truth_j <= part.total_high_j);
+        assert_true(part.total_high_j - part.total_low_j < 2 * 4);
+        nrg_attribution_release(&part);
+    }
+    o.from_s = 4; /* at readings */
+    o.to_s = 6;
+    attribute(&m, &o, &part);
+    assert_true(part.total_high_j - part.total_low_j < 2 * 0.2);
+    nrg_attribution_release(&part);
+    made_release(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_keeps_what_is_common_and_grows_what_is_random),
         cmocka_unit_test(an_estimate_of_nothing_keeps_its_high_end),
         cmocka_unit_test(a_row_of_no_joules_has_an_interval_in_a_range),
+        cmocka_unit_test(a_range_holds_a_step_at_its_edges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,11 +131,9 @@ int nrg_recorder_meter_measure(void *arg, void (*work)(void *), void *work_arg,
         return rc;
     }
     nrg_recorder_follow(recorder, (int32_t)getpid(), false); /* its CPU time tells it from others */
-    nrg_recorder_read_now(recorder);
-    run.begin_ns = nrg_now_ns();
+    run.begin_ns = nrg_recorder_read_begin(recorder);
     work(work_arg);
-    run.end_ns = nrg_now_ns();
-    nrg_recorder_read_now(recorder);
+    run.end_ns = nrg_recorder_read_now(recorder);
     nrg_recorder_run(recorder, &run);
     rc = nrg_recorder_end(recorder, NULL, NULL, err);
     nrg_recorder_free(recorder);

@@ -298,9 +298,8 @@ static int wait_for(struct session *s, pid_t child, int64_t *end_ns)
         }
         /* A zombie's CPU clock still answers: read it before it is waited for. */
         nrg_recorder_exiting(s->recorder, info.si_pid);
-        *end_ns = nrg_now_ns();
         if (info.si_pid == child)
-            nrg_recorder_read_now(s->recorder);
+            *end_ns = nrg_recorder_read_now(s->recorder);
         if (wait4(info.si_pid, &status, 0, &usage) < 0)
             continue;
         nrg_recorder_waited(s->recorder, rusage_ns(&usage));

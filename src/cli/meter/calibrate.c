@@ -95,8 +95,7 @@ static void make_load(struct calibration *c, struct nrg_recorder *recorder)
     if (phase > length / 12)
         phase = length / 12;
     struct nrg_run run = {.id = 1, .kind = "run", .exit_code = -1};
-    nrg_recorder_read_now(recorder);
-    run.begin_ns = nrg_now_ns();
+    run.begin_ns = nrg_recorder_read_begin(recorder);
     nrg_recorder_run(recorder, &run);
     nrg_meter_load(length, phase, (unsigned)c->values->seed, nrg_stop_asked);
     nrg_recorder_read_now(recorder);

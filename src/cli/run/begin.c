@@ -91,15 +91,13 @@ struct nrg_run nrg_run_begin(struct nrg_recorder *recorder, int64_t id, const ch
 {
     struct nrg_run run = {.id = id, .exit_code = -1};
     nrg_copy(run.kind, sizeof run.kind, kind);
-    nrg_recorder_read_now(recorder);
-    run.begin_ns = nrg_now_ns();
+    run.begin_ns = nrg_recorder_read_begin(recorder);
     return run;
 }
 
 void nrg_run_end(struct nrg_recorder *recorder, struct nrg_run *run)
 {
-    run->end_ns = nrg_now_ns();
-    nrg_recorder_read_now(recorder);
+    run->end_ns = nrg_recorder_read_now(recorder);
     nrg_recorder_await_pushed(recorder, run->end_ns);
     nrg_recorder_run(recorder, run);
 }

@@ -62,6 +62,8 @@ static struct nrg_mean_ends end_at(const struct nrg_timeline *tl, int64_t t_ns,
 {
     int64_t reach_ns = nrg_running_mean_reach_ns(tl);
     struct nrg_power_range around = nrg_timeline_gauge_range(tl, t_ns - reach_ns, t_ns + reach_ns);
+    if (isnan(around.high_w)) /* read more seldom than that: what it showed last */
+        around.low_w = around.high_w = nrg_timeline_gauge_at(tl, t_ns);
     double hidden_j = fabs(around.high_w) * (double)reach_ns * HIDDEN / 1e9;
     within.doubt_j += hidden_j;
     struct nrg_mean_ends best = within.doubt_j < outside.doubt_j ? within : outside;

@@ -39,6 +39,9 @@ void nrg_recording_close(struct nrg_recording *recording);
  * result of a recording asks once, at its end. 0, or that error with err.
  */
 int nrg_recording_check(const struct nrg_recording *recording, struct nrg_error *err);
+/* -ENODATA: it holds no `what` ("run", "readings of the run"). no_run.c. */
+int nrg_recording_no_run(const struct nrg_recording *recording, const char *what,
+                         struct nrg_error *err);
 /* Remembers it, if it is one of these, and counts damage (-EBADMSG); returns rc. */
 int nrg_recording_note_failure(struct nrg_recording *recording, int rc);
 /* How often something could not be read because the file is damaged; results go on without it. */

@@ -143,6 +143,11 @@ static bool measures_power(const struct nrg_found *found)
     return false;
 }
 
+bool nrg_feed_measures(const struct nrg_feed *feed)
+{
+    return measures_power(feed->found);
+}
+
 /* An estimate follows CPU times, which come in ticks: reading it more often tells nothing. */
 static int64_t choose_quick_period(const struct nrg_found *found, int64_t period_ns)
 {

@@ -50,6 +50,8 @@ void nrg_feed_release(struct nrg_feed *feed);
 void nrg_feed_read(struct nrg_feed *feed);
 /* Whether its deadline is over. Never for sensors that push data. */
 bool nrg_feed_is_due(const struct nrg_feed *feed, int64_t now_ns);
+/* Whether it measures energy or power. */
+bool nrg_feed_measures(const struct nrg_feed *feed);
 /* Gives the waiting rows to the queue. */
 void nrg_feed_hand_over(struct nrg_feed *feed);
 

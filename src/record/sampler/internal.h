@@ -1,6 +1,7 @@
 /*
  * The recorder's own state, shared by its files: recorder.c (life), sample.c (sampling thread),
- * write.c (writing thread). Purpose, life and errors: recorder.h.
+ * edge.c (readings at the edges of runs), write.c (writing thread). Purpose, life and errors:
+ * recorder.h.
  *
  * Threads: `lock` guards what the sampling thread works on. The store belongs to the writing thread
  * while that runs, and to the caller's thread before and after.
@@ -73,6 +74,12 @@ void nrg_recorder_poll_processes(struct nrg_recorder *recorder);
 void nrg_recorder_hand_over(struct nrg_recorder *recorder);
 /* The same without a look at the clocks, and if there is nothing, nobody is woken. */
 void nrg_recorder_hand_over_rows(struct nrg_recorder *recorder);
+
+/* edge.c. The caller holds the lock. All sensors are read, and it is committed, a moment from now.
+ */
+void nrg_recorder_read_soon(struct nrg_recorder *recorder);
+/* The sampling thread looks at its deadlines again. */
+void nrg_recorder_wake_sampler(struct nrg_recorder *recorder);
 
 /* write.c. Writes the messages, frees them and commits. */
 void nrg_recorder_store_batch(struct nrg_recorder *recorder, struct nrg_message *list);

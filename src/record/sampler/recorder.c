@@ -321,15 +321,12 @@ static int start_readers(struct nrg_recorder *r)
 
 static void stop_sampling(struct nrg_recorder *r)
 {
-    uint64_t one = 1;
     if (!r->sampling)
         return;
     pthread_mutex_lock(&r->lock);
     r->sampler_stop = true;
-    pthread_cond_signal(&r->stopping);
+    nrg_recorder_wake_sampler(r);
     pthread_mutex_unlock(&r->lock);
-    if (r->wake_fd >= 0 && write(r->wake_fd, &one, sizeof one) < 0)
-        nrg_log(r->ctx, NRG_DEBUG, "waking the sampler: %s", strerror(errno));
     pthread_join(r->sampler, NULL);
     r->sampling = false;
 }
@@ -375,53 +372,10 @@ int nrg_recorder_begin(struct nrg_recorder *r, struct nrg_error *err)
         rc = start_sampling(r);
     if (!rc)
         return 0;
-    return give_up(r, nrg_fail(err, rc, NULL, "cannot start a thread: %s", strerror(-rc)));
-}
-
-static bool awaits_reading(const struct nrg_recorder *r, int64_t t_ns)
-{
-    for (size_t i = 0; i < r->n_feeds; i++) {
-        const struct nrg_feed *feed = &r->feeds[i];
-        if (feed->state && feed->found->driver->fd && (!feed->last_t_ns || feed->last_t_ns < t_ns))
-            return true;
-    }
-    return false;
-}
-
-void nrg_recorder_await_pushed(struct nrg_recorder *r, int64_t t_ns)
-{
-    const struct timespec moment = {.tv_nsec = 5 * NRG_NS_PER_MS};
-    int64_t until_ns = nrg_now_ns() + NRG_AWAIT_MOST_NS;
-    bool more = true;
-    while (more && nrg_now_ns() < until_ns) {
-        pthread_mutex_lock(&r->lock);
-        more = awaits_reading(r, t_ns);
-        pthread_mutex_unlock(&r->lock);
-        if (more)
-            nanosleep(&moment, NULL);
-    }
-}
-
-static void read_feeds(struct nrg_recorder *r, unsigned flag)
-{
-    for (size_t i = 0; i < r->n_feeds; i++)
-        if ((r->feeds[i].found->driver->flags & NRG_WITH_PROCESSES) == flag)
-            nrg_feed_read(&r->feeds[i]);
-}
-
-void nrg_recorder_read_now(struct nrg_recorder *r)
-{
-    for (size_t i = 0; i < r->n_slow; i++)
-        nrg_slow_reader_ask(&r->slow[i]);
-    pthread_mutex_lock(&r->lock);
-    read_feeds(r, 0);
-    nrg_recorder_poll_processes(r);
-    read_feeds(r, NRG_WITH_PROCESSES);
-    pthread_mutex_unlock(&r->lock);
-    for (size_t i = 0; i < r->n_slow; i++)
-        if (nrg_slow_reader_wait(&r->slow[i]))
-            nrg_recorder_event(r, "fault", r->slow[i].feed.found->sensor,
-                               "did not answer at the edge of the run");
+    return give_up(r, nrg_fail(err, rc, NULL, "cannot start a thread: %s%s", strerror(-rc),
+                               rc == -EAGAIN ? ": nrg takes six or more of a limit of processes "
+                                               "(pids.max of a cgroup, ulimit -u)"
+                                             : ""));
 }
 
 int nrg_recorder_energy(struct nrg_recorder *r, struct nrg_live_sum *sum)
@@ -470,6 +424,8 @@ void nrg_recorder_run(struct nrg_recorder *r, const struct nrg_run *run)
      */
     pthread_mutex_lock(&r->lock);
     nrg_recorder_hand_over_rows(r);
+    if (!run->end_ns)
+        nrg_recorder_read_soon(r);
     pthread_mutex_unlock(&r->lock);
     nrg_queue_wake(&r->queue);
 }

@@ -76,8 +76,10 @@ int nrg_recorder_begin(struct nrg_recorder *recorder, struct nrg_error *err);
 #define NRG_AWAIT_MOST_NS NRG_NS_PER_S
 void nrg_recorder_await_pushed(struct nrg_recorder *recorder, int64_t t_ns);
 
-/* Reads everything now, at the edge of a run. */
-void nrg_recorder_read_now(struct nrg_recorder *recorder);
+/* Reads everything, and gives the time at which a run begins with that. */
+int64_t nrg_recorder_read_begin(struct nrg_recorder *recorder);
+/* Reads everything now, what measures energy first; gives the time before: a run ends then. */
+int64_t nrg_recorder_read_now(struct nrg_recorder *recorder);
 /* The total that a report of the run would have by now (live.h). For recorders inside a process,
  * and those that were made for it (options->live). */
 struct nrg_live_sum;

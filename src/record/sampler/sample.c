@@ -3,8 +3,11 @@
  * descriptor may become readable earlier. All deadlines start at the same instant, so equal periods
  * share a wake-up. Its lock is contended at the edges of a run only.
  */
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "record/sampler/internal.h"
 #include "record/thread.h"
@@ -146,7 +149,7 @@ static int64_t next_deadline(const struct nrg_recorder *r)
 #define MAX_POLLED 34
 #define UNWOKEN_NS (100 * NRG_NS_PER_MS) /* the longest sleep without a descriptor to end it */
 
-/* fds[0] stops the thread, fds[1] is the proc connector, the rest are sensors that push. */
+/* fds[0] wakes the thread, fds[1] is the proc connector, the rest are sensors that push. */
 static nfds_t list_polled(const struct nrg_recorder *r, struct pollfd *fds, size_t *feed_of)
 {
     nfds_t n = 2;
@@ -177,6 +180,9 @@ static void poll_until(struct nrg_recorder *r, int64_t deadline_ns)
     int ready = ppoll(fds, n, &ts, NULL);
     pthread_mutex_lock(&r->lock);
     bool gone = false;
+    uint64_t woken; /* left unread, it would wake the thread again and again */
+    if (ready > 0 && fds[0].revents && read(r->wake_fd, &woken, sizeof woken) < 0)
+        nrg_log(r->ctx, NRG_DEBUG, "woken: %s", strerror(errno));
     for (nfds_t i = 1; ready > 0 && i < n; i++) {
         gone |= fds[i].revents & POLLNVAL;
         if (fds[i].revents && i == 1)

@@ -119,8 +119,16 @@ int nrg_store_process(struct nrg_store *store, const struct nrg_process_info *in
                       sizeof *store->processes);
 }
 
+/* The end of the run that began last takes the place of its begin. */
 int nrg_store_run(struct nrg_store *store, const struct nrg_run *run)
 {
+    size_t last = store->n_runs - 1;
+    if (store->n_runs && store->runs[last].id == run->id) {
+        store->runs[last] = *run;
+        if (store->n_runs_written > last)
+            store->n_runs_written = last;
+        return 0;
+    }
     return nrg_append(&store->runs, &store->n_runs, &store->cap_runs, run, sizeof *store->runs);
 }
 

@@ -117,8 +117,13 @@ void nrg_series_release(struct nrg_series *s);
 /* Writes what is new, inside the open transaction. */
 int nrg_series_write(struct nrg_series *s, struct nrg_sql *sql, struct nrg_chunk_scratch *scratch,
                      struct nrg_codec *codec, bool closing);
+/* The file is lost: all rows that are still in memory go to the next one. */
+void nrg_series_rewind(struct nrg_series *s);
 /* After the transaction: forgets what is safely written, or that anything was tried. */
 void nrg_series_settle(struct nrg_series *s, bool committed);
+
+/* memory.c: goes on in memory, with all that can still be had. 0 or -errno: it stays as it was. */
+int nrg_store_move_to_memory(struct nrg_store *store);
 
 struct nrg_store {
     sqlite3 *db;
@@ -133,8 +138,10 @@ struct nrg_store {
     size_t n_series, cap_series;
     int first_series; /* number of series[0] */
     int64_t n_sensors;
-    bool preparing; /* db is in memory, its first transaction is open: see nrg_store_ready */
-    bool finished;  /* the last commit was made */
+    bool preparing;    /* db is in memory, its first transaction is open: see nrg_store_ready */
+    bool finished;     /* the last commit was made */
+    uint8_t *prepared; /* the file as it was published; NULL: not kept */
+    size_t prepared_bytes;
     struct nrg_codec *codec;
     struct nrg_chunk_scratch scratch;
     struct nrg_clock_pair *clocks;
@@ -143,8 +150,8 @@ struct nrg_store {
     size_t n_events, cap_events;
     struct nrg_process_info *processes;
     size_t n_processes, cap_processes;
-    struct nrg_run *runs;
-    size_t n_runs, cap_runs;
+    struct nrg_run *runs; /* all: few, and without them there is no report */
+    size_t n_runs, cap_runs, n_runs_written;
     struct nrg_span_name *names; /* their texts are the store's */
     size_t n_names, cap_names;
     struct nrg_span_track *tracks;

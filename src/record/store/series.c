@@ -246,6 +246,11 @@ int nrg_series_write(struct nrg_series *s, struct nrg_sql *sql, struct nrg_chunk
     return rc;
 }
 
+void nrg_series_rewind(struct nrg_series *s)
+{
+    s->written = s->n_live = 0;
+}
+
 void nrg_series_settle(struct nrg_series *s, bool committed)
 {
     if (committed && s->done == NRG_SERIES_LIVE) {

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,10 @@
  * Losing the last few is harmless: the earlier ones say the same, and a clock step is an event.
  */
 #define CLOCKS_AT_ONCE 10
+
+/* What a file begins with is kept in memory, for when it is lost, if it is no larger than that: a
+ * model's file in it may be. */
+#define PREPARED_MOST (128 << 10)
 
 /* Leaves the transaction open. */
 static int fill_database(struct nrg_store *store)
@@ -69,6 +74,11 @@ static int publish(struct nrg_store *store, struct nrg_error *err)
     unsigned char *bytes = sqlite3_serialize(store->db, "main", &size, 0);
     int rc = bytes ? nrg_new_file_publish(&store->file, bytes, (size_t)size, err)
                    : nrg_fail(err, -ENOMEM, store->path, "out of memory");
+    if (!rc && size <= PREPARED_MOST && !store->prepared &&
+        (store->prepared = malloc((size_t)size))) {
+        memcpy(store->prepared, bytes, (size_t)size);
+        store->prepared_bytes = (size_t)size;
+    }
     sqlite3_free(bytes);
     return rc;
 }
@@ -107,7 +117,8 @@ static void clear_pending(struct nrg_store *store)
 {
     for (size_t i = 0; i < store->n_names; i++)
         free(store->names[i].text);
-    store->n_processes = store->n_runs = store->n_events = 0;
+    store->n_processes = store->n_events = 0;
+    store->n_runs_written = store->n_runs;
     store->n_names = store->n_tracks = store->n_paths = 0;
 }
 
@@ -124,6 +135,7 @@ static void free_store(struct nrg_store *store)
     free(store->events);
     free(store->processes);
     free(store->runs);
+    free(store->prepared);
     clear_pending(store);
     free(store->names);
     free(store->tracks);
@@ -232,27 +244,16 @@ struct sqlite3 *nrg_store_database(struct nrg_store *store)
     return store->db;
 }
 
-/* Copies the database into memory and continues there. */
-static int move_to_memory(struct nrg_store *store)
-{
-    sqlite3 *memory = NULL;
-    nrg_copy(store->spilled, sizeof store->spilled, store->failure);
-    nrg_sql_finalize(&store->sql);
-    int rc = nrg_database_open_writable(":memory:", "", &memory);
-    if (rc == SQLITE_OK)
-        rc = nrg_database_copy(memory, store->db);
-    if (rc != SQLITE_OK) {
-        sqlite3_close(memory);
-        return nrg_sql_prepare(&store->sql, store->db) == SQLITE_OK ? -EIO : -ENOMEM;
-    }
-    sqlite3_close(store->db);
-    store->db = memory;
-    return nrg_sql_prepare(&store->sql, store->db) == SQLITE_OK ? 0 : -ENOMEM;
-}
-
 static bool are_clocks_due(const struct nrg_store *store, bool closing)
 {
     return closing || !store->n_clocks_written || store->n_clocks >= CLOCKS_AT_ONCE;
+}
+
+/* What SQLite says, and the system, where it was asked. */
+static void note_failure(struct nrg_store *store, const char *what, int system_error)
+{
+    snprintf(store->failure, sizeof store->failure, "%s%s%s", what, system_error ? ": " : "",
+             system_error ? strerror(system_error) : "");
 }
 
 static int write_pending(struct nrg_store *store, bool closing)
@@ -266,7 +267,7 @@ static int write_pending(struct nrg_store *store, bool closing)
         rc = nrg_sql_clock(sql, &store->clocks[i]);
     for (size_t i = 0; !rc && i < store->n_processes; i++)
         rc = nrg_sql_process(sql, &store->processes[i]);
-    for (size_t i = 0; !rc && i < store->n_runs; i++)
+    for (size_t i = store->n_runs_written; !rc && i < store->n_runs; i++)
         rc = nrg_sql_run(sql, &store->runs[i]);
     for (size_t i = 0; !rc && i < store->n_events; i++)
         rc = nrg_sql_event(sql, &store->events[i]);
@@ -279,7 +280,7 @@ static int write_pending(struct nrg_store *store, bool closing)
     if (!rc)
         rc = nrg_sql_commit(sql);
     if (rc) {
-        nrg_copy(store->failure, sizeof store->failure, sqlite3_errmsg(store->db));
+        note_failure(store, sqlite3_errmsg(store->db), sqlite3_system_errno(store->db));
         if (!sqlite3_get_autocommit(store->db))
             sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     }
@@ -291,12 +292,13 @@ static void sync_log(struct nrg_store *store)
 {
     if (store->spilled[0] || !store->sync_ns)
         return;
-    int code = nrg_database_sync(store->db);
+    errno = 0;
+    int code = nrg_database_sync(store->db), system_error = errno;
     store->synced_ns = nrg_now_ns();
     if (code == SQLITE_OK)
         return;
-    nrg_copy(store->failure, sizeof store->failure, sqlite3_errstr(code));
-    move_to_memory(store);
+    note_failure(store, sqlite3_errstr(code), system_error);
+    nrg_store_move_to_memory(store);
 }
 
 static int commit_pending(struct nrg_store *store, bool closing)
@@ -304,7 +306,7 @@ static int commit_pending(struct nrg_store *store, bool closing)
     int rc = nrg_store_ready(store, NULL);
     if (!rc)
         rc = write_pending(store, closing);
-    if (rc && !store->spilled[0] && !move_to_memory(store))
+    if (rc && !store->spilled[0] && !nrg_store_move_to_memory(store))
         rc = write_pending(store, closing);
     for (size_t i = 0; i < store->n_series; i++)
         nrg_series_settle(&store->series[i], rc == 0);
