@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "energy/internal.h"
-#include "record/read/suspend.h"
+#include "record/read/still.h"
 
 #define WAIT_NS         (5 * NRG_NS_PER_S)
 #define PROCESS_WAIT_NS (15 * NRG_NS_PER_S)
@@ -127,7 +127,7 @@ static int on_counter(struct bins *b, size_t i, int64_t t_ns, int64_t raw)
     int64_t dt_ns = t_ns - s->t_ns;
     if (!s->seen || dt_ns <= 0)
         return 0;
-    double step = nrg_recorded_step(b->recording, c, s->raw, raw, s->t_ns, t_ns, NULL);
+    double step = nrg_counted_step(b->recording, &b->channels[i], s->raw, raw, s->t_ns, t_ns, NULL);
     s->lost = nrg_counter_is_lost(s->lost, step);
     if (step < 0 || s->lost)
         return 0;
@@ -150,7 +150,8 @@ static int on_sample(struct bins *b, size_t i, int64_t t_ns, int64_t raw)
 {
     struct channel_state *s = &b->states[i];
     double value = (double)raw * b->channels[i].channel.scale;
-    if (raw == NRG_MISSING || (s->seen && t_ns < s->t_ns))
+    if (raw == NRG_MISSING || (s->seen && t_ns < s->t_ns) ||
+        nrg_is_still(b->recording, &b->channels[i], t_ns))
         return 0;
     int rc = b->channels[i].channel.kind == NRG_COUNTER ? on_counter(b, i, t_ns, raw)
                                                         : on_gauge(b, i, t_ns, value);
@@ -314,6 +315,9 @@ static int count_bins(struct bins *b, struct nrg_recording *recording, struct nr
     b->first_bin[o->n_spans] = b->n_bins;
     for (size_t i = 0; i < b->n_channels; i++) {
         const struct nrg_recorded_channel *c = &b->channels[i];
+        int rc = nrg_stills_find(recording, c->series);
+        if (rc)
+            return nrg_fail(err, rc, NULL, "cannot be evaluated: %s", strerror(-rc));
         int64_t update_ns = nrg_channel_update_ns(recording, c);
         int64_t period = c->period_ns > update_ns ? c->period_ns : update_ns;
         b->states[i].period_ns = period < 0 ? 0 : period > MAX_NS / 8 ? MAX_NS / 8 : period;

@@ -8,7 +8,7 @@
  * age and its window mean at the ends of the run, by how much the power varied what was before a
  * late reading, its rounding, and half of the correction for its own averaging; for one that looks
  * part of the time what it may have missed (updates/part_time.c). Time without readings has no
- * energy, but it is in the interval. The sensor's own calibration is not in it:
+ * energy, but it is in the interval (unread.c). The sensor's own calibration is not in it:
  * docs/uncertainty.md.
  */
 #include "energy/internal.h"
@@ -20,10 +20,10 @@
 #include "base/mem.h"
 #include "energy/edges.h"
 #include "energy/updates/running_mean.h"
+#include "sensors/still.h"
 
 #define PEAK_WINDOW_NS (100 * NRG_NS_PER_MS)
 #define NOTED_MISSED   0.05 /* part of the spans' time */
-#define BEYOND         0.5
 #define RESERVE_DRIVER "estimate"
 
 /* The run whose domains are sought: what nrg_total_is_domain asks about. */
@@ -178,7 +178,7 @@ static void set_peak(struct nrg_domain *d, const struct nrg_timeline *tl,
         d->peak_w = d->mean_w;
 }
 
-static void widen(struct nrg_domain *d, double below_j, double above_j)
+void nrg_domain_widen(struct nrg_domain *d, double below_j, double above_j)
 {
     d->low_j = fmax(0, d->low_j - below_j);
     d->high_j += above_j;
@@ -195,7 +195,7 @@ static void add_edges(struct nrg_domain *d, const struct nrg_timeline *tl,
         nrg_timeline_edges(tl, s->begin_ns, s->end_ns, fmax(d->peak_w, d->mean_w));
     d->edges_below_j = doubt.below_j;
     d->edges_above_j = doubt.above_j;
-    widen(d, doubt.below_j, doubt.above_j);
+    nrg_domain_widen(d, doubt.below_j, doubt.above_j);
 }
 
 /* Of a sensor that looks part of the time. Says what the interval rests on. */
@@ -207,7 +207,7 @@ static void add_doubt(struct nrg_domain *d, struct nrg_frame *frame, const struc
         return;
     struct nrg_doubt doubt = nrg_part_time_doubt(frame, c, tl, s, d->mean_w);
     double window_ms = (double)c->window_ns / 1e6, update_ms = (double)c->update_ns / 1e6;
-    widen(d, doubt.below_j, doubt.above_j);
+    nrg_domain_widen(d, doubt.below_j, doubt.above_j);
     if (doubt.missed > NOTED_MISSED) {
         d->missed_below_w = doubt.below_j / (doubt.missed * s->duration_s);
         d->missed_above_w = doubt.above_j / (doubt.missed * s->duration_s);
@@ -224,32 +224,6 @@ static void add_doubt(struct nrg_domain *d, struct nrg_frame *frame, const struc
         nrg_summary_missing(s, c->name,
                             "the sensor sees %.3g of every %.3g ms: the rest is taken to be alike",
                             window_ms, update_ms);
-}
-
-/*
- * What readings did not show. Before a late one the power may have been any that others showed
- * (and readings are late when the machine is busy: such errors do not cancel). Time without
- * readings has no energy in the sum, but the device went on: at most with the highest power that
- * was seen, or for a gauge half as far beyond as it varied. Least is nothing. A counter's readings
- * on both sides of it are up to one update old.
- */
-static void add_unread(struct nrg_domain *d, const struct nrg_timeline *tl,
-                       const struct nrg_summary *s)
-{
-    struct nrg_power_range range = nrg_timeline_gauge_range(tl, s->begin_ns, s->end_ns);
-    double most_w = tl->is_gauge ? range.high_w + BEYOND * (range.high_w - range.low_w) : d->peak_w;
-    double unread_s = (1 - d->covered) * s->duration_s;
-    int64_t late_ns;
-    double late_j = nrg_timeline_late(tl, s->begin_ns, s->end_ns, &late_ns);
-    if (late_ns > 0)
-        widen(d, fmax(0, late_j - range.low_w * (double)late_ns / 1e9),
-              fmax(0, range.high_w * (double)late_ns / 1e9 - late_j));
-    d->covered_uncertainty_j = d->uncertainty_j;
-    most_w = fmax(most_w, fmax(0, d->mean_w));
-    double update_s = (double)d->channel->channel.update_ns * 1e-9;
-    double sides_j = tl->is_gauge ? 0 : (double)tl->backwards * update_s * most_w;
-    if (unread_s > 0)
-        widen(d, sides_j, unread_s * most_w + sides_j);
 }
 
 static void note_faults(struct nrg_summary *s, const struct nrg_domain *d,
@@ -286,7 +260,7 @@ static void add_held(struct nrg_domain *d, const struct nrg_timeline *tl,
     double held_j = nrg_timeline_counter_held(tl, s->begin_ns, s->end_ns, &held_ns);
     double most_j = fmax(d->peak_w, d->mean_w) * (double)held_ns / 1e9;
     if (held_ns > 0)
-        widen(d, fmax(0, held_j), fmax(0, most_j - held_j));
+        nrg_domain_widen(d, fmax(0, held_j), fmax(0, most_j - held_j));
 }
 
 static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
@@ -297,15 +271,17 @@ static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
     if (!tl)
         return nrg_summary_missing(s, name, "no reading succeeded");
     nrg_domain_energy(&d, frame, tl, s);
+    bool stood_still = nrg_unread_note_still(s, frame, &d);
     if (!(d.covered > 0))
-        return nrg_summary_missing(s, name, "no readings during the run");
+        return stood_still ? 0 : nrg_summary_missing(s, name, "no readings during the run");
     if (nrg_total_is_stuck(&d.channel->channel, d.energy_j, s->duration_s))
         return nrg_summary_missing(s, name,
                                    d.channel->channel.resolution > s->duration_s
                                        ? "less was used than one step of the counter"
                                        : "the counter stood still: it does not measure here");
-    /* A watt must have moved it. */
-    if (d.channel->channel.kind == NRG_COUNTER && tl->stuck_ns > 4 * NRG_STUCK_NS &&
+    /* Where it is not known what should have moved it; a watt would have. */
+    if (d.channel->channel.kind == NRG_COUNTER && !(nrg_least_w(&d.channel->channel) > 0) &&
+        tl->stuck_ns > 4 * NRG_STUCK_NS &&
         (double)tl->stuck_ns / 1e9 > d.channel->channel.resolution)
         nrg_summary_missing(s, name,
                             "the counter stood still for %.3g s: energy of that time may be "
@@ -318,7 +294,7 @@ static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
     add_doubt(&d, frame, tl, s);
     add_held(&d, tl, s);
     nrg_domain_compare(&d, frame, s);
-    add_unread(&d, tl, s);
+    nrg_unread_add(&d, tl, s);
     s->domains[s->n_domains++] = d;
     return 0;
 }
@@ -413,6 +389,7 @@ int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
     s->n_domains = 0;
     s->domains = nrg_calloc(frame->n + 1, sizeof *s->domains);
     int rc = s->domains && items ? find_domains(s, frame) : -ENOMEM;
+    nrg_unread_alike(s);
     if (!rc)
         rc = order_domains(s, items + frame->n + 1, items);
     if (!rc) {
@@ -423,6 +400,7 @@ int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
         for (size_t i = 0; i < s->n_domains; i++)
             if (items[i].in_total)
                 add_to_total(s, &s->domains[i]);
+        nrg_unread_absent(s, frame);
         nrg_wall_make(s, items);
     }
     free(items);

@@ -92,11 +92,11 @@ static double least_power_w(const struct search *sh)
         together = nrg_is_cpu_domain(domain) && cells > together ? cells : together;
     }
     for (size_t k = 0; w && k < sh->cells->n; k++) {
-        j += sh->cells->at[k].cpu_j;
+        j += sh->cells->at[k].gap ? NAN : sh->cells->at[k].cpu_j;
         s += nrg_cell_s(sh->cells, k);
         if ((k + 1) % together && k + 1 < sh->cells->n)
             continue;
-        if (s >= MIN_TOLD_S)
+        if (s >= MIN_TOLD_S && !isnan(j))
             w[n++] = j / s;
         j = s = 0;
     }
@@ -165,7 +165,7 @@ static double regressed_idle_w(const struct search *sh, double *doubt_w)
     nrg_idle_init(&fit, longest_s(sh));
     for (size_t k = 0; k < sh->cells->n; k++)
         nrg_idle_add(&fit, nrg_cell_s(sh->cells, k), sh->cells->at[k].busy_s,
-                     sh->cells->at[k].cpu_j);
+                     sh->cells->at[k].gap ? NAN : sh->cells->at[k].cpu_j);
     *doubt_w = 2 * nrg_idle_error(&fit, nrg_idle_always(&fit));
     return nrg_idle_solve(&fit);
 }

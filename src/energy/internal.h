@@ -20,6 +20,20 @@ int nrg_domains_make(struct nrg_summary *summary, struct nrg_frame *frame);
 void nrg_domain_energy(struct nrg_domain *d, struct nrg_frame *frame, const struct nrg_timeline *tl,
                        const struct nrg_summary *summary);
 
+/* Makes its interval wider. */
+void nrg_domain_widen(struct nrg_domain *d, double below_j, double above_j);
+
+/* unread.c: what the time without readings may have used, in the interval of a domain. */
+void nrg_unread_add(struct nrg_domain *d, const struct nrg_timeline *tl,
+                    const struct nrg_summary *summary);
+/* Says when its counter stood still. True: it did so in all of the run. */
+bool nrg_unread_note_still(struct nrg_summary *summary, struct nrg_frame *frame,
+                           const struct nrg_domain *d);
+/* The same by what its like drew: another package, another module. Needs all domains. */
+void nrg_unread_alike(struct nrg_summary *summary);
+/* Of parts that have no reading in the run at all, in the interval of the total. */
+void nrg_unread_absent(struct nrg_summary *summary, struct nrg_frame *frame);
+
 /* What an energy may be too high (below) or too low (above) by. */
 struct nrg_doubt {
     double below_j, above_j;

@@ -9,7 +9,8 @@
  *   - others' CPU seconds, which may draw half or twice as much as the program's, unless power
  *     told them apart. Not with an estimate, which is a function of CPU time;
  *   - memory's energy goes by what is resident, while whose the traffic was is not known;
- *   - what can't be shared out at all (a GPU that names no process, a rail) may be all its.
+ *   - what can't be shared out at all (a GPU that names no process, a rail, a part without
+ *     readings) may be all its.
  */
 #include <math.h>
 #include <stdio.h>
@@ -69,8 +70,10 @@ static struct pool pool_of(const struct nrg_summary *s, bool (*belongs)(const st
 static void add_part(struct nrg_program *p, const struct pool *pool, double energy_j,
                      double least_j, double most_j)
 {
-    if (!(pool->energy_j > 0))
+    if (!(pool->energy_j > 0)) {
+        p->high_j += pool->above_j;
         return;
+    }
     double low = least_j * (1 - pool->factor_low / pool->energy_j) - pool->below_j;
     double high = most_j * (1 + pool->factor_high / pool->energy_j);
     p->energy_j = nrg_sum_known(p->energy_j, energy_j);
@@ -203,6 +206,7 @@ void nrg_program_make(struct nrg_summary *s, struct nrg_frame *frame)
         add_dram(s, frame);
         add_other(s);
         p->energy_j = known(p->energy_j);
+        p->high_j += s->absent_j;
         p->high_j = fmax(p->energy_j, fmin(p->high_j, s->total_high_j));
         say_method(s);
     }

@@ -13,6 +13,7 @@
 
 struct nrg_share_cell {
     double cpu_j, dram_j;   /* of the domains */
+    bool gap;               /* readings do not cover all of cpu_j: its power is not known */
     double idle_j;          /* of cpu_j */
     double busy_s;          /* CPU seconds of the whole machine */
     double process_s;       /* CPU seconds of the workload */

@@ -24,6 +24,8 @@
 #include "energy/recorder_use.h"
 #include "energy/share_cells.h"
 
+#define CELL_COVERED 0.98 /* less of a cell is a gap; its edges are a reading's work */
+
 enum pass { COUNT_ALL, COUNT_LARGEST, SHARE_OUT };
 
 struct last_row {
@@ -55,9 +57,14 @@ static void fill_domain(struct shares *sh, const struct nrg_domain *d,
                       : 0;
     double scale = all_j > 0 && d->energy_j > 0 ? d->energy_j / all_j : 1;
     *(cpu ? &sh->has_cpu : &sh->has_dram) = true;
-    for (size_t k = 0; k < sh->cells.n; k++)
-        *(cpu ? &sh->cells.at[k].cpu_j : &sh->cells.at[k].dram_j) +=
-            scale * nrg_cell_sum(&sh->cells, tl, k);
+    for (size_t k = 0; k < sh->cells.n; k++) {
+        struct nrg_share_cell *cell = &sh->cells.at[k];
+        int64_t begin_ns = nrg_cell_begin(&sh->cells, k), end_ns = nrg_cell_end(&sh->cells, k),
+                covered_ns = 0;
+        double j = tl ? nrg_timeline_between(tl, begin_ns, end_ns, &covered_ns) : 0;
+        *(cpu ? &cell->cpu_j : &cell->dram_j) += scale * j;
+        cell->gap |= cpu && (double)covered_ns < CELL_COVERED * (double)(end_ns - begin_ns);
+    }
 }
 
 static void fill_energy(struct shares *sh)
@@ -302,7 +309,7 @@ static int fit_watts(struct shares *sh)
     double *length_s = active_j + sh->cells.n;
     for (size_t k = 0; k < sh->cells.n; k++) {
         sh->watts.cpu_s[k][NRG_WATTS_OTHERS] = sh->cells.at[k].other_s;
-        active_j[k] = sh->cells.at[k].cpu_j - sh->cells.at[k].idle_j;
+        active_j[k] = sh->cells.at[k].gap ? NAN : sh->cells.at[k].cpu_j - sh->cells.at[k].idle_j;
         length_s[k] = nrg_cell_s(&sh->cells, k);
     }
     bool known = sh->has_cpu && sh->s->idle_method && sh->s->split == NRG_SPLIT_ACTIVE &&

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "energy/updates/held.h"
-#include "record/read/suspend.h"
+#include "record/read/still.h"
 
 #define LEAST_UPDATES 2 /* in a mean that nobody has spoken of */
 #define END_STEPS     2 /* of a counter: between two of them it did not stand in one by chance */
@@ -31,12 +31,12 @@ static int add_point(struct builder *b, int64_t t_ns, int64_t raw, bool gap)
     return nrg_packed_add(b->timeline->packed, t_ns, raw, gap);
 }
 
-/* nrg_recorded_step, with what happened noted in the timeline. */
+/* nrg_counted_step, with what happened noted in the timeline. */
 static double counter_step(struct builder *b, int64_t raw, int64_t t_ns)
 {
     bool wrapped;
-    double step = nrg_recorded_step(b->recording, &b->channel->channel, b->last_raw, raw,
-                                    b->last_ns, t_ns, &wrapped);
+    double step =
+        nrg_counted_step(b->recording, b->channel, b->last_raw, raw, b->last_ns, t_ns, &wrapped);
     b->timeline->wraps += wrapped;
     b->timeline->backwards += step == NRG_STEP_BACKWARDS;
     b->timeline->ambiguous += step == NRG_STEP_AMBIGUOUS;
@@ -54,6 +54,8 @@ static int add_counter(struct builder *b, int64_t t_ns, int64_t raw)
     struct nrg_timeline *tl = b->timeline;
     double step = 0;
     bool gap = false;
+    if (nrg_is_still(b->recording, b->channel, t_ns))
+        return 0;
     if (tl->n) {
         if (t_ns <= b->last_ns)
             return 0;
@@ -234,7 +236,7 @@ int nrg_timelines_load(struct nrg_timeline *const *timelines, struct nrg_recordi
 {
     struct builders all = {nrg_calloc(n + 1, sizeof *all.items), n};
     size_t damaged = 0;
-    int rc = all.items ? 0 : -ENOMEM;
+    int rc = !all.items ? -ENOMEM : n ? nrg_stills_find(recording, channels[0]->series) : 0;
     for (size_t i = 0; i < n; i++)
         *timelines[i] = (struct nrg_timeline){0};
     for (size_t i = 0; !rc && i < n; i++) {

@@ -24,6 +24,7 @@ bool nrg_gauge_is_late(int64_t dt_ns, int64_t period_ns);
 
 #define NRG_STEP_BACKWARDS (-1.0) /* jumped without a wrap */
 #define NRG_STEP_AMBIGUOUS (-2.0) /* may have wrapped more than once */
+#define NRG_STEP_STILL     (-3.0) /* it did not count (still.h) */
 
 /*
  * Difference of two raw counts, modulo the counter's range. Negative: the counter went back, and

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/search.h"
+#include "record/read/still.h"
 #include "record/store/column.h"
 #include "record/store/database.h"
 #include "record/store/guard.h"
@@ -52,6 +53,7 @@ struct nrg_recording {
     size_t n_events, cap_events;
     struct nrg_clock_pair *clocks;
     size_t n_clocks, cap_clocks;
+    struct nrg_stills **stills;
 };
 
 #define MAX_SPAN_NS  (INT64_C(1) << 52) /* longer periods and lags mean damage */
@@ -275,7 +277,8 @@ static int load_recording(struct sqlite3 *database, const char *name, bool is_fi
                           struct nrg_recording **out, struct nrg_error *err)
 {
     struct nrg_recording *r = calloc(1, sizeof *r);
-    if (!r || !(r->path = strdup(name)) || !(r->codec = nrg_codec_new())) {
+    if (!r || !(r->path = strdup(name)) || !(r->codec = nrg_codec_new()) ||
+        !(r->stills = calloc(1, sizeof *r->stills))) {
         nrg_recording_close(r);
         return nrg_fail(err, -ENOMEM, name, "out of memory");
     }
@@ -326,6 +329,8 @@ void nrg_recording_close(struct nrg_recording *r)
     free(r->events);
     free(r->clocks);
     nrg_codec_free(r->codec);
+    nrg_stills_free(r->stills ? *r->stills : NULL);
+    free(r->stills);
     free(r->path);
     free(r);
 }
@@ -441,6 +446,11 @@ const struct nrg_clock_pair *nrg_recording_clocks(const struct nrg_recording *r,
 struct sqlite3 *nrg_recording_database(const struct nrg_recording *r)
 {
     return r->db;
+}
+
+struct nrg_stills **nrg_recording_stills(const struct nrg_recording *r)
+{
+    return r->stills;
 }
 
 struct nrg_codec *nrg_recording_codec(const struct nrg_recording *r)

@@ -75,10 +75,12 @@ const struct nrg_clock_pair *nrg_recording_clocks(const struct nrg_recording *, 
 /* Columns and kind of a series; 0 when there is none of that number. `kind` may be NULL. */
 size_t nrg_recording_columns(const struct nrg_recording *recording, int series,
                              enum nrg_series_kind *kind);
-/* For the readers of chunks (series.c). Both belong to the recording. */
+/* For the readers of chunks (series.c), and for what still.c finds. All belong to the recording. */
 struct nrg_codec;
+struct nrg_stills;
 struct sqlite3 *nrg_recording_database(const struct nrg_recording *recording);
 struct nrg_codec *nrg_recording_codec(const struct nrg_recording *recording);
+struct nrg_stills **nrg_recording_stills(const struct nrg_recording *recording);
 
 /* Times of the first and last row of all series; -ENODATA without any. */
 int nrg_recording_extent(struct nrg_recording *recording, int64_t *first_ns, int64_t *last_ns);

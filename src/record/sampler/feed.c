@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "record/sampler/reopen.h"
 #include "sensors/registry.h"
 
 /* A sensor that left is looked for this often, but for a tenth of the time at most: others are read
@@ -19,6 +18,13 @@
 #define RETRY_FACTOR 10
 /* With more waiting rows than this, the feed hands them over without waiting for its second. */
 #define MAX_WAITING 8192
+
+static void report_event(struct nrg_feed *feed, const char *kind, const char *source,
+                         const char *detail)
+{
+    nrg_queue_push_event(feed->queue, kind, source, detail);
+    nrg_log(feed->ctx, NRG_DEBUG, "%s: %s: %s", source, kind, detail);
+}
 
 static void on_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t width_ns,
                    const int64_t *raw)
@@ -30,13 +36,9 @@ static void on_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t 
     if (feed->live && group < feed->n_groups)
         nrg_live_row(feed->live, feed->found, group, t_ns, row);
     feed->last_t_ns = t_ns;
-}
-
-static void report_event(struct nrg_feed *feed, const char *kind, const char *source,
-                         const char *detail)
-{
-    nrg_queue_push_event(feed->queue, kind, source, detail);
-    nrg_log(feed->ctx, NRG_DEBUG, "%s: %s: %s", source, kind, detail);
+    if (nrg_pulse_row(&feed->pulse, feed->found, group, t_ns, raw))
+        report_event(feed, "back", feed->found->sensor,
+                     "a counter that stood still was opened again, and moves");
 }
 
 static void on_fault(struct nrg_sink *sink, unsigned channel, int error)
@@ -170,14 +172,17 @@ int nrg_feed_init(struct nrg_feed *feed, const struct nrg_context *ctx,
     feed->series = calloc(feed->n_groups + 1, sizeof *feed->series);
     feed->rows = calloc(feed->n_groups + 1, sizeof *feed->rows);
     feed->error = calloc(found->n_channels + 1, sizeof *feed->error);
-    if (!feed->series || !feed->rows || !feed->error || nrg_epochs_init(&feed->epochs, found))
+    int rc = nrg_pulse_init(&feed->pulse, found);
+    if (!rc)
+        rc = nrg_epochs_init(&feed->epochs, found);
+    if (rc || !feed->series || !feed->rows || !feed->error)
         return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
     for (size_t c = 0; c < found->n_channels; c++)
         feed->rows[found->channels[c].group].n_columns++;
     nrg_rows_init(&feed->gpu_rows, NRG_G_COLUMNS);
     feed->period_ns = choose_period(found, rate_hz);
     feed->quick_ns = choose_quick_period(found, feed->period_ns);
-    int rc = found->driver->open(ctx, found, &feed->state, err);
+    rc = found->driver->open(ctx, found, &feed->state, err);
     if (rc)
         feed->state = NULL;
     else if ((rc = nrg_store_sensor(store, found, feed->period_ns, feed->series, feed->n_groups)))
@@ -200,6 +205,7 @@ void nrg_feed_release(struct nrg_feed *feed)
         nrg_rows_release(&feed->rows[g]);
     nrg_rows_release(&feed->gpu_rows);
     nrg_epochs_release(&feed->epochs);
+    nrg_pulse_release(&feed->pulse);
     free(feed->rows);
     free(feed->series);
     free(feed->error);
@@ -248,6 +254,22 @@ static void look_for_it(struct nrg_feed *feed)
     report_event(feed, "back", feed->found->sensor, "the device is read again");
 }
 
+/* A dead one is read until another is open: it may come to life by itself. */
+static void open_again(struct nrg_feed *feed)
+{
+    struct nrg_probe again;
+    void *state;
+    if (!nrg_can_reopen(feed->found) || feed->found->driver->fd ||
+        !nrg_pulse_lacks(&feed->pulse, feed->found, nrg_now_ns()) ||
+        nrg_reopen(feed->ctx, feed->found, &again, &state))
+        return;
+    close_sensor(feed);
+    feed->again = again;
+    feed->state = state;
+    feed->pulse.opened = true;
+    nrg_log(feed->ctx, NRG_DEBUG, "%s: a counter stands still: opened again", feed->found->sensor);
+}
+
 bool nrg_feed_is_due(const struct nrg_feed *feed, int64_t now_ns)
 {
     return (feed->state || feed->lost) && !feed->found->driver->fd && feed->next_ns <= now_ns;
@@ -267,6 +289,8 @@ void nrg_feed_read(struct nrg_feed *feed)
                      rc ? strerror(-rc) : "readings are back");
     }
     feed->sensor_error = rc;
+    if (!rc)
+        open_again(feed);
     for (size_t g = 0; g < feed->n_groups; g++) {
         if (feed->faulty)
             note_recovery(feed, g);

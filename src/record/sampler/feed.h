@@ -11,6 +11,7 @@
 #include "record/queue.h"
 #include "record/sampler/epochs.h"
 #include "record/sampler/live.h"
+#include "record/sampler/reopen.h"
 #include "record/store/writer.h"
 #include "sensors/driver.h"
 
@@ -27,6 +28,7 @@ struct nrg_feed {
     int64_t retry_ns;
     struct nrg_probe again; /* what a sensor that came back was opened from */
     struct nrg_epochs epochs;
+    struct nrg_pulse pulse; /* whether its counters are dead */
     int64_t period_ns, next_ns;
     int64_t quick_ns;  /* period while a program marks spans; never above period_ns */
     int64_t last_t_ns; /* of the last row, 0: none yet */

@@ -19,7 +19,7 @@
 #include "record/read/cursor.h"
 #include "record/read/span_catalog.h"
 #include "record/read/spans.h"
-#include "record/read/suspend.h"
+#include "record/read/still.h"
 #include "report/attribution/report.h"
 #include "report/json_text.h"
 
@@ -148,10 +148,11 @@ static void power_reading(struct trace *t, struct power *p, int64_t t_ns, int64_
         return;
     }
     int64_t dt_ns = t_ns - p->t_ns;
-    if (p->seen && raw == p->raw && dt_ns < NRG_NS_PER_S)
+    if (nrg_is_still(t->recording, p->channel, t_ns) ||
+        (p->seen && raw == p->raw && dt_ns < NRG_NS_PER_S))
         return;
     double step = p->seen && dt_ns > 0
-                      ? nrg_recorded_step(t->recording, c, p->raw, raw, p->t_ns, t_ns, NULL)
+                      ? nrg_counted_step(t->recording, p->channel, p->raw, raw, p->t_ns, t_ns, NULL)
                       : -1;
     p->lost = p->seen && nrg_counter_is_lost(p->lost, step);
     if (step >= 0 && !p->lost)
@@ -198,6 +199,8 @@ static int put_powers(struct trace *t)
     struct nrg_cursor_row row;
     int rc = powers ? nrg_cursor_open(t->recording, 1u << NRG_SAMPLES, &cursor) : -ENOMEM;
     size_t n_powers = rc ? 0 : find_powers(t->recording, powers);
+    for (size_t i = 0; !rc && i < n_powers; i++)
+        rc = nrg_stills_find(t->recording, powers[i].channel->series);
     while (!rc && !ferror(t->out) && (rc = nrg_cursor_next(cursor, &row)) > 0) {
         rc = 0;
         for (size_t i = 0; i < n_powers; i++) {

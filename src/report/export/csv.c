@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "energy/timeline.h"
 #include "record/read/cursor.h"
-#include "record/read/suspend.h"
+#include "record/read/still.h"
 #include "report/export/formats.h"
 #include "report/export/internal.h"
 
@@ -56,13 +56,16 @@ static int end_export(struct nrg_recording *recording, int rc, FILE *out, struct
     return 0;
 }
 
-double nrg_export_value(const struct nrg_recording *recording, const struct nrg_channel *c,
+double nrg_export_value(const struct nrg_recording *recording, const struct nrg_recorded_channel *r,
                         struct nrg_export_sum *sum, int64_t t_ns, int64_t raw)
 {
+    const struct nrg_channel *c = &r->channel;
     if (c->kind != NRG_COUNTER)
         return (double)raw * c->scale;
+    if (nrg_is_still(recording, r, t_ns))
+        return sum->value;
     double step =
-        sum->seen ? nrg_recorded_step(recording, c, sum->raw, raw, sum->t_ns, t_ns, NULL) : 0;
+        sum->seen ? nrg_counted_step(recording, r, sum->raw, raw, sum->t_ns, t_ns, NULL) : 0;
     if (!sum->seen)
         *sum = (struct nrg_export_sum){.seen = true, .first_raw = raw};
     sum->unknown_steps += step < 0;
@@ -97,6 +100,8 @@ int nrg_export_csv_long(struct nrg_recording *recording, FILE *out, struct nrg_e
         return rc;
     }
     rc = sums ? nrg_cursor_open(recording, 1u << NRG_SAMPLES, &cursor) : -ENOMEM;
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = nrg_stills_find(recording, channels[i].series);
     fputs("time_s,unix_time_s,channel,quantity,unit,value,provenance\n", out);
     while (!rc && !ferror(out) && (rc = nrg_cursor_next(cursor, &row)) > 0) {
         rc = 0;
@@ -106,7 +111,7 @@ int nrg_export_csv_long(struct nrg_recording *recording, FILE *out, struct nrg_e
             const struct nrg_channel *c = &channels[i].channel;
             if (raw != NRG_MISSING)
                 print_reading(recording, out, c, row.t_ns, origin_ns,
-                              nrg_export_value(recording, c, &sums[i], row.t_ns, raw));
+                              nrg_export_value(recording, &channels[i], &sums[i], row.t_ns, raw));
         }
     }
     nrg_cursor_free(cursor);

@@ -22,8 +22,9 @@ struct nrg_export_sum {
 };
 
 /* A reading that is not missing, in SI units; of a counter the sum up to it. */
-double nrg_export_value(const struct nrg_recording *recording, const struct nrg_channel *c,
-                        struct nrg_export_sum *sum, int64_t t_ns, int64_t raw);
+double nrg_export_value(const struct nrg_recording *recording,
+                        const struct nrg_recorded_channel *channel, struct nrg_export_sum *sum,
+                        int64_t t_ns, int64_t raw);
 
 /* What a channel is for AIPowerMeter. */
 enum nrg_aipm_role {

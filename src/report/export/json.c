@@ -16,6 +16,7 @@
 #include "base/json/memory.h"
 #include "base/json/set.h"
 #include "base/mem.h"
+#include "record/read/still.h"
 #include "report/export/formats.h"
 #include "report/export/internal.h"
 
@@ -153,7 +154,7 @@ struct array {
     int64_t origin_ns;
     size_t column, present; /* cells are left out where `present` is missing */
     bool times;
-    const struct nrg_channel *channel; /* NULL: cells as they are, times `factor` */
+    const struct nrg_recorded_channel *channel; /* NULL: cells as they are, times `factor` */
     double factor;
     size_t n;
     struct nrg_export_sum sum;
@@ -210,8 +211,10 @@ static int put_channel(struct nrg_recording *recording, const struct nrg_recorde
                       .times = true};
     struct array v = a;
     v.times = false;
-    v.channel = &c->channel;
-    int rc = o && !json_dumpf(o, out, JSON_EMBED | JSON_REAL_PRECISION(15)) ? 0 : -EIO;
+    v.channel = c;
+    int rc = nrg_stills_find(recording, c->series);
+    if (!rc && (!o || json_dumpf(o, out, JSON_EMBED | JSON_REAL_PRECISION(15))))
+        rc = -EIO;
     json_decref(o);
     fputs(", \"samples\": {", out);
     if (!rc)
