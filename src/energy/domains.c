@@ -155,8 +155,8 @@ void nrg_domain_energy(struct nrg_domain *d, struct nrg_frame *frame, const stru
     if (add_mean_ends(d, tl, s))
         return;
     d->uncertainty_j += nrg_timeline_gauge_ends_j(tl, s->begin_ns, s->end_ns, c->window_ns);
-    double correction = nrg_total_lag_j(c, nrg_timeline_gauge_at(tl, s->begin_ns),
-                                        nrg_timeline_gauge_at(tl, s->end_ns));
+    double correction = nrg_total_lag_j(c, nrg_timeline_gauge_line(tl, s->begin_ns),
+                                        nrg_timeline_gauge_line(tl, s->end_ns));
     if (!isnan(correction)) {
         d->method = "trapezoid, lag-corrected";
         d->energy_j += correction;

@@ -431,6 +431,16 @@ double nrg_timeline_gauge_at(const struct nrg_timeline *tl, int64_t t_ns)
     return off_ns <= most_ns ? nrg_point_gauge(tl, at) : NAN;
 }
 
+double nrg_timeline_gauge_line(const struct nrg_timeline *tl, int64_t t_ns)
+{
+    double held = nrg_timeline_gauge_at(tl, t_ns);
+    size_t next = nrg_timeline_up_to(tl, t_ns);
+    if (isnan(held) || !next || next == tl->n || nrg_point_gap(tl, next - 1))
+        return held;
+    double from_ns = (double)nrg_point_ns(tl, next - 1), to_ns = (double)nrg_point_ns(tl, next);
+    return held + (nrg_point_gauge(tl, next) - held) * ((double)t_ns - from_ns) / (to_ns - from_ns);
+}
+
 struct nrg_power_range nrg_timeline_gauge_range(const struct nrg_timeline *tl, int64_t begin_ns,
                                                 int64_t end_ns)
 {

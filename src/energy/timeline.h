@@ -158,5 +158,7 @@ double nrg_timeline_gauge_ends_j(const struct nrg_timeline *timeline, int64_t be
 
 /* A gauge's value at an instant (held); NAN where it is not known. */
 double nrg_timeline_gauge_at(const struct nrg_timeline *timeline, int64_t t_ns);
+/* The same on the line between two readings, as its energy is. */
+double nrg_timeline_gauge_line(const struct nrg_timeline *timeline, int64_t t_ns);
 
 #endif

@@ -115,7 +115,7 @@ class Simulated(Case):
 
         def check(r):
             begin_ns, end_ns = run_edges(out)
-            zero_ns = query(out, "SELECT min(first_ns) FROM chunk")[0][0]
+            zero_ns = query(out, "SELECT min(first_ns) FROM chunk WHERE series = (SELECT series FROM channel WHERE name = 'gpu-0')")[0][0]
             a, b = (begin_ns - zero_ns) / 1e9, (end_ns - zero_ns) / 1e9
             true_j = 20 * (0.5 - a) + 100 * (b - 0.5)
             d = domains(r)["gpu-0"]

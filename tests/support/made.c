@@ -71,7 +71,8 @@ struct nrg_channel made_counter(const char *name)
                             .scale = 1e-6,
                             .resolution = 1e-6,
                             .update_ns = NRG_NS_PER_MS,
-                            .covers_cpu = strncmp(name, "gpu", 3) != 0};
+                            .covers_cpu =
+                                strncmp(name, "gpu", 3) != 0 && strncmp(name, "dram", 4) != 0};
     nrg_copy(c.name, sizeof c.name, name);
     return c;
 }

@@ -266,6 +266,9 @@ static void gauge_is_a_trapezoid_held_for_one_period(void **state)
     assert_true(nrg_timeline_gauge_at(&f.tl, ZERO + 3 * S / 2) == 20);
     assert_true(isnan(nrg_timeline_gauge_at(&f.tl, ZERO - 2 * S)));
     assert_true(isnan(nrg_timeline_gauge_at(&f.tl, ZERO + 90 * S)));
+    assert_float_equal(nrg_timeline_gauge_line(&f.tl, ZERO + 9 * S / 4), 25, 1e-9);
+    assert_true(nrg_timeline_gauge_line(&f.tl, ZERO + 7 * S / 2) == 40); /* held beyond the last */
+    assert_true(isnan(nrg_timeline_gauge_line(&f.tl, ZERO - 2 * S)));
     done(&f);
 }
 
