@@ -24,7 +24,7 @@ struct nrg_domain {
     double covered;               /* part of the run that readings cover, 0..1 */
     double covered_uncertainty_j; /* of that part alone; uncertainty_j is that of the whole run */
     double edges_below_j, edges_above_j; /* what the edges of the run cost (edges.h) */
-    double unread_w;              /* that it was taken to draw at most in the rest of the run */
+    double unread_w; /* that it was taken to draw at most in the rest of the run */
     /* Of a part-time sensor in step with the load: how far power may have been below and above its
      * mean where it did not look. */
     double missed_below_w, missed_above_w;

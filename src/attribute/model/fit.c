@@ -214,7 +214,7 @@ static int find_strays(struct work *w)
     for (size_t i = 0; !rc && i < d->n; i++) {
         double off = fabs(d->y[i] - y[i]),
                sd = nrg_design_deviation(d, w->scales.noise, w->others_w, i);
-        if (off > LIMIT * sd && !w->stray[i] && w->n_strays < MOST_STRAYS * (double)d->n) {
+        if (off > LIMIT * sd && !w->stray[i] && (double)w->n_strays < MOST_STRAYS * (double)d->n) {
             w->stray[i] = true;
             w->n_strays++;
         }
