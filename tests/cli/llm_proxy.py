@@ -31,14 +31,14 @@ class ProxyCase(Case):
     SCENARIO = "domain package-0\n  power 30\n"
 
     @contextlib.contextmanager
-    def proxy(self, *options, upstream, env=None, expect=0, before=None):
+    def proxy(self, *options, upstream, env=None, expect=0, before=None, program=NRG):
         """A proxy in front of a server; what it prints and its JSON are in self at the end."""
         scenario = self.path("machine.txt")
         with open(scenario, "w", encoding="ascii") as f:
             f.write(self.SCENARIO)
         self.recording = self.path(f"proxy-{time.monotonic_ns()}.nrg")
         self.json_path = self.recording + ".json"
-        command = [NRG, "llm", "proxy", "--upstream", upstream, "--listen", "127.0.0.1:0",
+        command = [program, "llm", "proxy", "--upstream", upstream, "--listen", "127.0.0.1:0",
                    f"--json={self.json_path}", "-o", self.recording]
         if not {"--root", "--sensor"} & set(options):
             command += ["--sensor", f"simulate:{scenario}"]

@@ -124,7 +124,7 @@ class Memory(ServedCase):
                 os.setgid(NOBODY)
                 os.setuid(NOBODY)
         os.chmod(self.path(""), 0o777)
-        with self.proxy(before=as_user) as process:
+        with self.proxy(before=as_user, program=nrg_of_everybody()) as process:
             owner = os.stat(f"/proc/{process.pid}/mem").st_uid
             self.assertEqual(owner, 0)  # else the user's own
             self.assertIn(b"200 OK", self.ask(post("/v1/chat/completions", {"model": "m"}, ["Connection: close"])))
