@@ -18,10 +18,12 @@ static bool is_same_channel(const struct nrg_channel *a, const struct nrg_channe
            memcmp(&a->scale, &b->scale, sizeof a->scale) == 0 && a->wrap == b->wrap;
 }
 
+/* By the driver's name: nrgd's two, for descriptors and for readings, open the same sensors, and
+ * which of them nrgd has just now may change while it is gone. */
 static bool is_same_sensor(const struct nrg_found *a, const struct nrg_found *b)
 {
-    bool same =
-        a->driver == b->driver && !strcmp(a->sensor, b->sensor) && a->n_channels == b->n_channels;
+    bool same = !strcmp(a->driver->name, b->driver->name) && !strcmp(a->sensor, b->sensor) &&
+                a->n_channels == b->n_channels;
     for (size_t c = 0; same && c < a->n_channels; c++)
         same = is_same_channel(&a->channels[c], &b->channels[c]);
     return same;
