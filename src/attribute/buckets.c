@@ -241,7 +241,7 @@ static struct nrg_range_error range_error(const struct nrg_engine *e, size_t p)
         error.fixed_j = c->resolution;
         error.update_s = update_s;
     }
-    error.most_w = fmax(0, fmax(error.most_w, d->mean_w));
+    error.most_w = fmax(0, fmax(error.most_w, fmax(d->mean_w, d->unread_w)));
     double off_j = error.fixed_j + fmax(0, d->mean_w) * error.update_s +
                    error.per_s_j * s->duration_s + sqrt(error.noise_j2_per_s * covered_s);
     double unread_j = (1 - d->covered) * s->duration_s * error.most_w;

@@ -1,4 +1,6 @@
-/* See reader.h. A sensor that went away is looked for once a second, as its clients can't. */
+/* See reader.h. A sensor that went away is looked for once a second, and one whose counters are
+ * dead is opened anew, as its clients can't: whoever comes while others are there gets the same
+ * one. */
 #include "daemon/reader.h"
 
 #include <errno.h>
@@ -12,6 +14,7 @@
 
 static void free_reader(struct nrg_sensor_reader *r)
 {
+    nrg_pulse_release(&r->pulse);
     free(r->found.channels);
     free(r->found.wanted);
     free(r);
@@ -28,7 +31,7 @@ static struct nrg_sensor_reader *new_reader(const struct nrg_context *ctx,
     r->found = *found;
     r->found.channels = nrg_calloc(found->n_channels + 1, sizeof *found->channels);
     r->found.wanted = nrg_calloc(found->n_channels + 1, sizeof *found->wanted);
-    if (!r->found.channels || !r->found.wanted) {
+    if (!r->found.channels || !r->found.wanted || nrg_pulse_init(&r->pulse, found)) {
         free_reader(r);
         return NULL;
     }
@@ -129,6 +132,7 @@ static void on_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t 
     size_t first = 0;
     while (first < found->n_channels && found->channels[first].group != group)
         first++;
+    nrg_pulse_row(&c->reader->pulse, found, group, t_ns, raw);
     for (size_t i = 0; i < c->reader->n; i++) {
         size_t number = c->reader->number[i];
         if (found->channels[number].group == group)
@@ -168,6 +172,18 @@ static int open_again(struct nrg_sensor_reader *r)
     return r->state ? 0 : -ENODEV;
 }
 
+/* A dead one is read until another is open: it may come to life by itself. */
+static void open_anew(struct nrg_sensor_reader *r)
+{
+    void *state;
+    if (!nrg_pulse_lacks(&r->pulse, &r->found, nrg_now_ns()) ||
+        r->found.driver->open(r->ctx, &r->found, &state, NULL))
+        return;
+    close_sensor(r);
+    r->state = state;
+    r->pulse.opened = true;
+}
+
 void nrg_reader_read(struct nrg_sensor_reader *r)
 {
     struct catcher c = {.sink = {.row = on_row, .fault = on_fault, .epoch = on_epoch}, .reader = r};
@@ -184,6 +200,8 @@ void nrg_reader_read(struct nrg_sensor_reader *r)
         close_sensor(r);
         r->retry_ns = nrg_now_ns() + RETRY_NS;
     }
+    if (!rc)
+        open_anew(r);
     int64_t now_ns = nrg_now_ns();
     for (size_t i = 0; rc && i < r->n; i++)
         r->now.error[i] = rc;

@@ -15,6 +15,7 @@
 
 #include "base/context.h"
 #include "daemon/policy.h"
+#include "sensors/pulse.h"
 
 struct nrg_sensor_reader {
     const struct nrg_context *ctx;
@@ -24,6 +25,7 @@ struct nrg_sensor_reader {
     void *state;      /* NULL: not open, because nobody uses it or it went away */
     int64_t retry_ns; /* one that went away is opened again, not before this */
     unsigned n_full, n_coarse;
+    struct nrg_pulse pulse;                                          /* whether it still counts */
     struct nrg_wire_row now;                                         /* the last reading */
     struct nrg_wire_row tick;                                        /* that of the coarse view */
     int64_t last_raw[NRG_WIRE_CHANNELS], last_ns[NRG_WIRE_CHANNELS]; /* counters, at a tick */

@@ -251,18 +251,6 @@ static void note_faults(struct nrg_summary *s, const struct nrg_domain *d,
             (1 - d->covered) * s->duration_s, s->duration_s);
 }
 
-/* A counter was not read at the run's very ends, where it is held: it may have gone on with any
- * power up to the highest that was seen. */
-static void add_held(struct nrg_domain *d, const struct nrg_timeline *tl,
-                     const struct nrg_summary *s)
-{
-    int64_t held_ns;
-    double held_j = nrg_timeline_counter_held(tl, s->begin_ns, s->end_ns, &held_ns);
-    double most_j = fmax(d->peak_w, d->mean_w) * (double)held_ns / 1e9;
-    if (held_ns > 0)
-        nrg_domain_widen(d, fmax(0, held_j), fmax(0, most_j - held_j));
-}
-
 static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
 {
     const struct nrg_timeline *tl = nrg_frame_timeline(frame, i);
@@ -292,7 +280,6 @@ static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
     set_band(&d, frame, s);
     add_edges(&d, tl, s);
     add_doubt(&d, frame, tl, s);
-    add_held(&d, tl, s);
     nrg_domain_compare(&d, frame, s);
     nrg_unread_add(&d, tl, s);
     s->domains[s->n_domains++] = d;
@@ -352,11 +339,15 @@ static bool covers_cpu(const struct nrg_domain *d, bool estimated)
 static int settle_reserve(struct nrg_summary *s, const struct nrg_frame *frame)
 {
     size_t n = 0;
-    bool measured = false;
+    bool measured = false, estimated = false;
     if (!nrg_recording_text(frame->recording, NRG_META_RESERVE))
         return 0;
-    for (size_t i = 0; i < s->n_domains; i++)
+    for (size_t i = 0; i < s->n_domains; i++) {
         measured |= covers_cpu(&s->domains[i], false);
+        estimated |= covers_cpu(&s->domains[i], true);
+    }
+    if (!estimated)
+        return 0;
     if (!measured)
         return nrg_summary_missing(s, "processors",
                                    "no sensor had readings of this run: they are estimated");

@@ -97,6 +97,19 @@ static void add_width(const struct nrg_timeline *tl, size_t at, int64_t t_ns, do
     sum->above_j += off_j;
 }
 
+/* Where a counter is held because no reading came any more, it may have gone on with any power. */
+static void add_held(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns, double seen_w,
+                     struct nrg_edge_doubt *sum)
+{
+    int64_t held_ns;
+    double held_j = nrg_timeline_counter_held(tl, begin_ns, end_ns, &held_ns);
+    if (held_ns <= 0)
+        return;
+    double most_w = fmax(highest_w(tl, 0, seen_w), highest_w(tl, tl->n - 2, seen_w));
+    sum->below_j += fmax(0, held_j);
+    sum->above_j += fmax(0, most_w * seconds(held_ns) - held_j);
+}
+
 struct nrg_edge_doubt nrg_timeline_edges(const struct nrg_timeline *tl, int64_t begin_ns,
                                          int64_t end_ns, double seen_w)
 {
@@ -112,5 +125,7 @@ struct nrg_edge_doubt nrg_timeline_edges(const struct nrg_timeline *tl, int64_t 
         add_width(tl, at, edges_ns[i], most_w, &sum);
         last = at;
     }
+    if (end_ns > begin_ns)
+        add_held(tl, begin_ns, end_ns, fmax(0, seen_w), &sum);
     return sum;
 }

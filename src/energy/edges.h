@@ -1,9 +1,10 @@
 /*
- * What the two edges of a time cost its energy, where they lie between two readings: how much of
+ * What the two edges of a time cost its energy. Where one lies between two readings, how much of
  * the energy between these lies on which side is known only by how much power there can be. A
  * program goes from idle to full power at the very edge, so interpolating says too much or too
- * little, always in the same direction. One rule for runs, ranges, and whatever else is cut out of
- * readings.
+ * little, always in the same direction. Where it lies beyond the readings of a counter, which is
+ * held there (nrg_timeline_end), that time may have had any power. One rule for runs, ranges, and
+ * whatever else is cut out of readings.
  *
  * Pure functions on their arguments.
  */

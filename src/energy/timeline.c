@@ -40,6 +40,7 @@ static double counter_step(struct builder *b, int64_t raw, int64_t t_ns)
     b->timeline->wraps += wrapped;
     b->timeline->backwards += step == NRG_STEP_BACKWARDS;
     b->timeline->ambiguous += step == NRG_STEP_AMBIGUOUS;
+    b->timeline->stood += step == NRG_STEP_STILL;
     return step;
 }
 

@@ -41,7 +41,8 @@ struct nrg_timeline {
     int64_t mean_ns; /* a gauge's: each value is, or may be, the mean of so long, which is more than
                         an update; 0: of no more */
     size_t wraps, backwards, ambiguous, damaged;
-    int64_t stuck_ns;      /* longest time that a counter stood still */
+    size_t stood;          /* gaps in which a counter stood still (record/read/still.h) */
+    int64_t stuck_ns;      /* longest time that a counter stood still by right */
     double noise_j2;       /* sum of squares of possible integration errors */
     struct nrg_took *took; /* the longest that readings took */
     size_t n_took, cap_took;

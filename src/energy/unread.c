@@ -48,7 +48,7 @@ void nrg_unread_add(struct nrg_domain *d, const struct nrg_timeline *tl,
     if (!tl->is_gauge)
         most_w = fmax(most_w, seen_w(tl));
     double update_s = (double)d->channel->channel.update_ns * 1e-9;
-    double sides_j = tl->is_gauge ? 0 : (double)tl->backwards * update_s * most_w;
+    double sides_j = (double)(tl->backwards + tl->stood) * update_s * most_w;
     d->unread_w = most_w;
     nrg_domain_widen(d, sides_j, unread_s * most_w + sides_j);
 }
@@ -105,9 +105,20 @@ void nrg_unread_alike(struct nrg_summary *s)
         struct nrg_domain *d = &s->domains[i];
         bool gaps = d->covered < 1 && d->channel->channel.kind == NRG_COUNTER;
         double more_w = gaps ? most_alike_w(s, d->channel) - d->unread_w : 0;
-        if (more_w > 0)
-            nrg_domain_widen(d, 0, (1 - d->covered) * s->duration_s * more_w);
+        if (!(more_w > 0))
+            continue;
+        d->unread_w += more_w;
+        nrg_domain_widen(d, 0, (1 - d->covered) * s->duration_s * more_w);
     }
+}
+
+/* Whether a domain of the total is of what the channel measures, too: a meter of the machine, or a
+ * model of the processors, which has their memory in it. */
+static bool has_it_too(const struct nrg_domain *d, const struct nrg_channel *c)
+{
+    const struct nrg_channel *of = &d->channel->channel;
+    bool model = of->covers_cpu && of->provenance == NRG_ESTIMATED;
+    return d->in_total && (of->wide || (model && (c->covers_cpu || !strncmp(c->name, "dram", 4))));
 }
 
 /* A counter that can't have been still, and is no domain of the run. */
@@ -120,7 +131,7 @@ static bool is_absent(const struct nrg_summary *s, const struct nrg_frame *frame
         return false;
     for (size_t k = 0; k < s->n_domains; k++)
         if (!strcmp(s->domains[k].channel->channel.name, c->channel.name) ||
-            (s->domains[k].in_total && s->domains[k].channel->channel.wide))
+            has_it_too(&s->domains[k], &c->channel))
             return false;
     nrg_stills_of(frame->recording, c, &n);
     return n > 0 || nrg_least_w(&c->channel) > 0;

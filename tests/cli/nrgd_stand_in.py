@@ -11,10 +11,12 @@ UPDATE_NS = 400_000_000
 class StandIn:
     """Counts WATTS from the first opening on. `anew_s`: so long after it the counter begins anew, SKIP_J further on.
 
-    cut: the connection ends then, as when nrgd is restarted; silent: there is never a reading; refuse: nothing is opened.
+    cut: the connection ends then, as when nrgd is restarted; turns: it has descriptors to spare from then on, or so it says;
+    silent: there is never a reading; refuse: nothing is opened.
     """
 
-    def __init__(self, path, version=VERSION, anew_s=None, cut=False, silent=False, refuse=False, update_ns=20_000_000):
+    def __init__(self, path, version=VERSION, anew_s=None, cut=False, turns=False, silent=False, refuse=False, update_ns=20_000_000):
+        self.turns = turns
         self.version, self.anew_s, self.cut, self.silent, self.refuse, self.update_ns = version, anew_s, cut, silent, refuse, update_ns
         self.begin_ns = None
         self.hellos = []
@@ -36,11 +38,14 @@ class StandIn:
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
 
+    def is_anew(self, t_ns):
+        return self.begin_ns is not None and self.anew_s is not None and t_ns - self.begin_ns >= self.anew_s * 1e9
+
     def counted(self):
         """(time, epoch, joules) of the last update."""
         now_ns = time.monotonic_ns()
         t_ns = self.begin_ns + (now_ns - self.begin_ns) // self.update_ns * self.update_ns
-        anew = self.anew_s is not None and t_ns - self.begin_ns >= self.anew_s * 1e9
+        anew = self.is_anew(t_ns)
         return t_ns, self.begin_ns + (1 if anew else 0), int((t_ns - self.begin_ns) / 1e9 * WATTS) + (SKIP_J if anew else 0)
 
     def row(self):
@@ -50,7 +55,8 @@ class StandIn:
 
     def sensor(self):
         channel = struct.pack("=48s48s128s5B3xQqqq5d", b"package-9", b"", b"a stand-in", 0, 0, 0, 0, 1, 0, self.update_ns, 0, 0, 1, 1, 0, 0, 0)
-        return head(SENSOR, self.version) + struct.pack("=64s24sII", b"stand-in", b"test", ASK, 1) + channel + bytes(304 * 31)
+        how = NUMBER if self.turns and self.is_anew(time.monotonic_ns()) else ASK
+        return head(SENSOR, self.version) + struct.pack("=64s24sII", b"stand-in", b"test", how, 1) + channel + bytes(304 * 31)
 
     def refusal(self, error, why):
         return head(REFUSED, self.version) + struct.pack("=i24s132s", error, b"0.2.0", why)

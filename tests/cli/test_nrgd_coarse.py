@@ -29,9 +29,9 @@ class Coarse(DaemonCase):
         return (end_ns - begin_ns) / 1e9 * WATTS
 
     def test_a_counter_that_begins_anew_is_a_gap(self):
-        for version, cut in ((2, False), (2, True), (1, True)):
-            with self.subTest(version=version, cut=cut):
-                daemon, path = self.stand_in(version=version, anew_s=0.5, cut=cut)
+        for version, cut, turns in ((2, False, False), (2, True, False), (2, True, True), (1, True, False)):
+            with self.subTest(version=version, cut=cut, turns=turns):
+                daemon, path = self.stand_in(version=version, anew_s=0.5, cut=cut, turns=turns)
                 results, recording, domain = self.run_with(path, 1.6)
                 truth_j = self.truth_j(recording)
                 self.assertLess(domain["energy_j"], truth_j + 5, "the counter's beginning is no energy")

@@ -165,10 +165,38 @@ static void a_counter_that_went_away_begins_anew(void **state)
     end(&f);
 }
 
+/* Its file was replaced, as a perf event stands still once its CPU was off-line. */
+static void a_dead_counter_is_opened_anew(void **state)
+{
+    static struct fixture f;
+    static struct client a, b;
+    char path[256], old[300];
+    (void)state;
+    begin(&f);
+    come(&f, &a);
+    tick(&f, 2500000);
+    assert_int_equal(read_row(&a)->raw[0], 2);
+    snprintf(path, sizeof path, "%s" ZONE "/energy_uj", f.tree.path);
+    snprintf(old, sizeof old, "%s.old", path);
+    assert_int_equal(rename(path, old), 0);
+    tick(&f, 1000000);
+    come(&f, &b); /* the same reader */
+    tick(&f, 1000000);
+    assert_int_equal(read_row(&b)->raw[0], 2);
+    f.catalogs.readers.first->pulse.standing[0].since_ns -= 10 * NRG_NS_PER_S;
+    tick(&f, 1000000);
+    tick(&f, 1000000);
+    assert_int_equal(read_row(&b)->raw[0], 6);
+    nrg_session_release(&a.session);
+    nrg_session_release(&b.session);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_count_for_all_lists),
                                        cmocka_unit_test(each_life_of_a_count_has_its_epoch),
-                                       cmocka_unit_test(a_counter_that_went_away_begins_anew)};
+                                       cmocka_unit_test(a_counter_that_went_away_begins_anew),
+                                       cmocka_unit_test(a_dead_counter_is_opened_anew)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

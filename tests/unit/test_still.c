@@ -398,6 +398,129 @@ static void idle_power_is_not_that_of_gaps(void **state)
     made_release(&m);
 }
 
+/* Readings of one counter, `every_s` from from_s to before to_s. */
+static void add_readings(struct made *m, const struct counter *c, double from_s, double to_s,
+                         double every_s)
+{
+    struct nrg_channel channel = channel_of(c);
+    static double t_s[MOST];
+    static int64_t raw[MOST];
+    size_t n = 0;
+    for (double at_s = from_s; at_s < to_s; at_s += every_s, n++) {
+        t_s[n] = at_s;
+        raw[n] = shown(c, at_s);
+    }
+    made_channel(m, &channel, t_s, raw, n);
+}
+
+/* After it was dead its register can't be read for a while, and perf shows 0. */
+static void a_register_that_is_lost_after_it_was_dead(void **state)
+{
+    const struct counter c = DEAD("package-0", 25, 25, 3, 20), back = FINE("package-0", 25, 25);
+    struct nrg_channel channel = channel_of(&c);
+    struct made m;
+    struct nrg_summary s;
+    double t_s[119];
+    int64_t raw[119];
+    (void)state;
+    for (size_t k = 0; k < 119; k++) {
+        t_s[k] = FIRST_S + ((double)k + 0.3) * 0.1;
+        raw[k] = t_s[k] < 6 ? shown(&c, t_s[k]) : t_s[k] < 8 ? 0 : shown(&back, t_s[k]);
+    }
+    made_init(&m);
+    made_channel(&m, &channel, t_s, raw, 119);
+    summarise(&m, &s);
+    const struct nrg_domain *d = domain(&s, "package-0");
+    close_to(d->covered, 0.5, 0.02, "covered");
+    if (!(d->low_j <= 250 && 250 <= d->high_j))
+        fail_msg("%g .. %g does not hold 250", d->low_j, d->high_j);
+    nrg_summary_release(&s);
+    made_release(&m);
+}
+
+/* Nothing was read of the processors in the run, but a model of them has them already. */
+static void a_model_has_what_was_not_read(void **state)
+{
+    const struct counter c = FINE("package-0", 25, 25);
+    struct made m;
+    struct nrg_summary s;
+    (void)state;
+    made_init(&m);
+    made_estimate(&m, FIRST_S, LAST_S, 20, 5, 0.5, 2);
+    add_readings(&m, &c, FIRST_S, -0.2, 0.1);
+    summarise(&m, &s);
+    assert_null(domain(&s, "package-0"));
+    assert_int_equal(s.total_provenance, NRG_ESTIMATED);
+    close_to(s.total_covered, 1, 1e-9, "covered");
+    close_to(s.total_high_j, domain(&s, "machine")->high_j, 1e-9, "high");
+    close_to(s.absent_j, 0, 0, "absent");
+    nrg_summary_release(&s);
+    made_release(&m);
+}
+
+static void attribute_range(struct made *m, double from_s, double to_s, struct nrg_attribution *a)
+{
+    struct nrg_attribution_options o = plain;
+    o.has_range = true;
+    o.from_s = from_s;
+    o.to_s = to_s;
+    made_run(m, "run", 0, RUN_S);
+    made_span(m, 1, 9, made_track(m, "thread", 7, 7, ""), made_name(m, "span", "work"));
+    attribute(m, &o, a);
+}
+
+/* A range in a gap is as wide as the run: its like shows what it may have drawn. */
+static void a_range_in_a_gap(void **state)
+{
+    const struct counter c[] = {DEAD("package-0", 5, 80, 4, 20), FINE("package-1", 5, 80)};
+    struct made m;
+    struct nrg_attribution a;
+    (void)state;
+    made_init(&m);
+    add_sensor(&m, c, 2, 0.1);
+    attribute_range(&m, 6, 9, &a);
+    if (!(a.total_low_j <= 480 && 480 <= a.total_high_j))
+        fail_msg("%g .. %g does not hold 480", a.total_low_j, a.total_high_j);
+    nrg_attribution_release(&a);
+    made_release(&m);
+}
+
+/* nrgd's coarse view, with the last reading 0.7 s before the end of the run: that time has any
+ * power that was seen, and a range in the middle has nothing of it. */
+static void ends_that_are_held(void **state)
+{
+    const struct counter steady = {"package-0", 50, 50, 1, 1, 0, 0, false, 0, 0};
+    const struct counter rising = {"package-0", 10, 200, 1, 1, 0, 0, false, 0, 0};
+    struct made m;
+    struct nrg_attribution a;
+    struct nrg_summary s;
+    (void)state;
+    made_init(&m);
+    add_readings(&m, &steady, -0.7, 9.4, 1);
+    attribute_range(&m, 3, 6, &a);
+    close_to(a.total_j, 150, 1.1, "range");
+    assert_true(a.total_low_j > 150 - 51 - 5 && a.total_high_j < 150 + 51 + 5);
+    nrg_attribution_release(&a);
+    made_release(&m);
+
+    made_init(&m);
+    add_readings(&m, &rising, -0.7, 6.4, 1);
+    made_run(&m, "run", 0, 7);
+    made_open(&m);
+    size_t n;
+    struct nrg_error err;
+    const struct nrg_run *run = nrg_recording_runs(m.recording, &n);
+    assert_int_equal(nrg_summary_make(&s, m.recording, run, NRG_SPLIT_ACTIVE, &err), 0);
+    const struct nrg_domain *d = domain(&s, "package-0");
+    double last_j = (double)(shown(&rising, 6.3) - shown(&rising, 5.3)) * 1e-6;
+    double held_j = d->energy_j - 10 * 5.3 - last_j;
+    assert_true(d->edges_below_j >= held_j - 1);
+    if (!(d->edges_above_j >= last_j * 0.7 - held_j - 1 && d->edges_above_j > 10))
+        fail_msg("held %g J, the last second %g, above %g", held_j, last_j, d->edges_above_j);
+    nrg_summary_release(&s);
+    made_release(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +530,10 @@ int main(void)
         cmocka_unit_test(a_gauge_of_the_same_name_tells),
         cmocka_unit_test(program_and_rows),
         cmocka_unit_test(idle_power_is_not_that_of_gaps),
+        cmocka_unit_test(a_register_that_is_lost_after_it_was_dead),
+        cmocka_unit_test(a_model_has_what_was_not_read),
+        cmocka_unit_test(a_range_in_a_gap),
+        cmocka_unit_test(ends_that_are_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -401,9 +401,11 @@ double nrg_counted_step(const struct nrg_recording *recording, const struct nrg_
                         int64_t last_raw, int64_t raw, int64_t last_ns, int64_t t_ns, bool *wrapped)
 {
     const struct nrg_still *still = begun_before(recording, c, t_ns);
+    double step = nrg_recorded_step(recording, &c->channel, last_raw, raw, last_ns, t_ns, wrapped);
     if (!still || !still->gap || last_ns >= still->to_ns)
-        return nrg_recorded_step(recording, &c->channel, last_raw, raw, last_ns, t_ns, wrapped);
+        return step;
     if (wrapped)
         *wrapped = false;
-    return NRG_STEP_STILL;
+    /* It may be a register that can't be read, and stands still from there on (integrate.h). */
+    return step == NRG_STEP_BACKWARDS ? step : NRG_STEP_STILL;
 }

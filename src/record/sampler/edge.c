@@ -87,13 +87,15 @@ int64_t nrg_recorder_read_begin(struct nrg_recorder *r)
     read_load(r);
     int64_t since_ns = nrg_now_ns(), begin_ns = since_ns;
     read_feeds(r, COUNTS_ENERGY);
+    int64_t now_ns = nrg_now_ns();
     for (size_t i = 0; i < r->n_feeds; i++) {
         const struct nrg_feed *feed = &r->feeds[i];
-        if (kind_of(feed) == COUNTS_ENERGY && feed->last_t_ns > begin_ns)
+        bool newer = feed->last_t_ns > begin_ns && feed->last_t_ns <= now_ns;
+        if (kind_of(feed) == COUNTS_ENERGY && newer)
             begin_ns = feed->last_t_ns;
     }
     pthread_mutex_unlock(&r->lock);
-    return begin_ns > since_ns ? begin_ns : nrg_now_ns();
+    return begin_ns > since_ns ? begin_ns : now_ns;
 }
 
 int64_t nrg_recorder_read_now(struct nrg_recorder *r)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "record/sampler/reopen.h"
 #include "sensors/registry.h"
 
 /* A sensor that left is looked for this often, but for a tenth of the time at most: others are read

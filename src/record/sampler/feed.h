@@ -11,9 +11,8 @@
 #include "record/queue.h"
 #include "record/sampler/epochs.h"
 #include "record/sampler/live.h"
-#include "record/sampler/reopen.h"
 #include "record/store/writer.h"
-#include "sensors/driver.h"
+#include "sensors/pulse.h"
 
 #define NRG_QUICK_RATE_HZ 100.0
 

@@ -1,4 +1,5 @@
-/* See live.h. The sums of a channel equal what energy/timeline.c computes from its readings. */
+/* See live.h. The sums of a channel equal what energy/timeline.c computes from its readings, but it
+ * knows less: of counters that stood still, and of slow ones after their last reading. */
 #include "record/sampler/live.h"
 
 #include <errno.h>
