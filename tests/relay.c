@@ -1,7 +1,7 @@
 /*
  * The relay of nrg llm proxy with limits of its own, so that tests need not wait as long as people
- * may: relay UPSTREAM PATIENCE_MS CONNECT_MS. Prints where it listens, and a line at the end of
- * each request: status and outcome. Ends with its stdin.
+ * may: relay UPSTREAM PATIENCE_MS CONNECT_MS [CONNECTIONS]. Prints where it listens, and a line at
+ * the end of each request: status and outcome. Ends with its stdin.
  */
 #include <math.h>
 #include <poll.h>
@@ -58,10 +58,11 @@ int main(int argc, char **argv)
 {
     struct nrg_proxy *proxy;
     struct nrg_error err;
-    if (argc != 4)
+    if (argc < 4 || argc > 5)
         return 2;
     const struct nrg_proxy_options options = {.upstream = argv[1],
                                               .listen = "127.0.0.1:0",
+                                              .connections = argc > 4 ? (size_t)atoi(argv[4]) : 0,
                                               .patience_ns = atoll(argv[2]) * NRG_NS_PER_MS,
                                               .connect_ns = atoll(argv[3]) * NRG_NS_PER_MS};
     const struct nrg_proxy_events events = {NULL,      on_request, on_request, on_texts, on_end,

@@ -31,6 +31,8 @@ bool nrg_is_secret_name(const char *name, size_t len)
     static const char *const at_end[] = {"key", "auth", "pass", "authorization", "sig"};
     if (ends_with(name, len, "file") || ends_with(name, len, "path"))
         return false;
+    if (ends_with(name, len, "tokens") || has_word(name, len, "tokeniz"))
+        return false; /* of a language model */
     for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
         if (has_word(name, len, inside[i]))
             return true;
@@ -57,11 +59,21 @@ static const char *find_colon(const char *at, const char *end, size_t *width)
     return NULL;
 }
 
-/* The same for a text from `at` to `end` that may be user:password@host. The last '@' counts. */
+/* The last '@', or in front of a path one that is decoded later. */
+static const char *find_at_sign(const char *at, const char *end)
+{
+    const char *found = memrchr(at, '@', (size_t)(end - at));
+    bool plain = found != NULL;
+    for (const char *p = at; !plain && end - p >= 3 && !strchr("/?#", *p); p++)
+        found = strncmp(p, "%40", 3) ? found : p;
+    return found;
+}
+
+/* The same for a text from `at` to `end` that may be user:password@host. */
 static const char *find_password(const char *at, const char *end, const char **password_end)
 {
     size_t width;
-    *password_end = memrchr(at, '@', (size_t)(end - at));
+    *password_end = find_at_sign(at, end);
     const char *colon = *password_end ? find_colon(at, *password_end, &width) : NULL;
     return colon ? colon + width : NULL;
 }

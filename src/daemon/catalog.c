@@ -88,13 +88,40 @@ static size_t drop_unused(struct nrg_catalogs *catalogs)
     return alive;
 }
 
+static bool is_same_sensor(const struct nrg_served *a, const struct nrg_served *b)
+{
+    struct nrg_wire_channel x, y;
+    bool same = a->found->driver == b->found->driver && a->how == b->how && a->n == b->n &&
+                !strcmp(a->found->sensor, b->found->sensor) &&
+                !strcmp(a->found->locator, b->found->locator);
+    for (size_t i = 0; same && i < a->n; i++) {
+        nrg_wire_put_channel(&x, &a->found->channels[a->number[i]]);
+        nrg_wire_put_channel(&y, &b->found->channels[b->number[i]]);
+        same = a->number[i] == b->number[i] && !memcmp(&x, &y, sizeof x);
+    }
+    return same;
+}
+
+/* Nothing has changed: no list of its own. Else who comes again and again would keep as many as
+ * may be alive, and what comes later would be on none. */
+static bool is_same_list(const struct nrg_catalog *a, const struct nrg_catalog *b)
+{
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++)
+        same = is_same_sensor(&a->items[i], &b->items[i]);
+    return same;
+}
+
 struct nrg_catalog *nrg_catalog_get(struct nrg_catalogs *catalogs)
 {
     size_t alive = drop_unused(catalogs);
     struct nrg_catalog *newest = catalogs->newest;
     if (!newest || (nrg_now_ns() - newest->made_ns >= STALE_NS && alive < MAX_ALIVE)) {
         struct nrg_catalog *made = make_catalog(catalogs->ctx);
-        if (made) {
+        if (made && newest && is_same_list(made, newest)) {
+            newest->made_ns = made->made_ns;
+            free_catalog(made);
+        } else if (made) {
             made->next = newest;
             catalogs->newest = newest = made;
             drop_unused(catalogs);

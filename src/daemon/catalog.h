@@ -1,7 +1,7 @@
 /*
  * The sensors that nrgd serves: what its drivers find here that not everybody can read anyway. The
  * list of one probe stays as it is while a connection uses it; new connections get a new one when
- * it has become old. A handful may be alive at once.
+ * it has become old and another one. A handful may be alive at once.
  *
  * One thread. A catalog is counted: nrg_catalog_get gives a reference, nrg_catalog_put takes it.
  */

@@ -192,6 +192,9 @@ static bool has_room(const struct nrg_places *places, uid_t uid, enum nrg_rank r
 
 bool nrg_places_can_owe(struct nrg_places *places, uid_t uid, enum nrg_rank rank, int64_t now_ns)
 {
+    if (has_room(places, uid, rank))
+        return true;
+    settle_user(places, uid); /* who has just ended, say, has left all that he owed */
     return has_room(places, uid, rank) ||
            (may_look_again(places, now_ns) && has_room(places, uid, rank));
 }

@@ -28,6 +28,7 @@ void nrg_reply_release(struct nrg_reply *reply)
     if (reply->shared)
         nrg_served_close(reply->shared, reply->shared_state);
     reply->shared = NULL;
+    reply->n_fds = 0; /* their numbers are others' by now */
 }
 
 int nrg_reply_refuse(struct nrg_reply *reply, int error, const char *text)

@@ -367,11 +367,15 @@ class Tried(Trees):
                 self.assertIn("install it where root alone can write", said)
 
     def test_folders_of_others_in_path_are_passed_over(self):
+        """The second as /tmp is: others replace nothing there, but add."""
         tree = self.both_ways()
         self.write(os.path.join(tree, "theirs/chgrp"), "#!/bin/sh\necho theirs >> /tmp/called\nexit 1\n", 0o755)
-        called, said = self.repaired(tree, "chown nobody /theirs; PATH=/theirs:.:$PATH", chgrp=self.real("chgrp"))
-        self.assertNotIn("theirs", called)
-        self.assertIn("no problem", said)
+        for theirs in ("chown nobody /theirs", "chmod 1777 /theirs"):
+            with self.subTest(theirs):
+                called, said = self.repaired(tree, f"rm /stand-in/chgrp; {theirs}; PATH=/theirs:.:$PATH", "PATH=/usr/bin:/bin; chown root /theirs; "
+                                             "chgrp root /sys/class/powercap/*/energy_uj; chmod 400 /sys/class/powercap/*/energy_uj")
+                self.assertNotIn("theirs", called)
+                self.assertIn("no problem", said)
 
     def sanitizer_options(self):
         return ["--no-filter"] if sanitizer_library() else []

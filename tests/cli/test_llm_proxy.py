@@ -164,9 +164,10 @@ class Trouble(Base):
             for chunk in (b"-1\r\n", b"g\r\n", b"ffffffffffffffffff\r\n", b"\r\n", b"5\nhello", b"3\r\nhello"):
                 answer = self.ask(b"POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
                 self.assertEqual(answer.count(b"HTTP/1.1 400 "), 1, (chunk, answer))
-            for first in (b"GET http://other/ HTTP/1.1", b"GET / HTTP/2.0", b"GET /", b"G@T / HTTP/1.1", b"\x16\x03\x01"):
+            for first in (b"GET http://other/ HTTP/1.1", b"GET / HTTP/2.0", b"GET /", b"GET /a\tb HTTP/1.1", b"G@T / HTTP/1.1", b"\x16\x03\x01"):
                 answer = self.ask(first + b"\r\nHost: localhost\r\n\r\n")
                 self.assertTrue(answer.startswith(b"HTTP/1.1 400 "), (first, answer))
+                self.assertIn(b"nrg llm proxy", answer, first)
             long = self.ask(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 40000 + b"\r\n\r\n")
             self.assertTrue(long.startswith(b"HTTP/1.1 431 "), long[:100])
             upgrade = self.ask(b"GET /v1/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")

@@ -159,6 +159,60 @@ class Framing(ProxyCase):
                 answer = self.ask(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 self.assertEqual((answer[:13], answer.count(b"HTTP/1.1 ")), (b"HTTP/1.1 502 ", 1), fields)
 
+    def test_an_early_answer_leaves_no_body_behind(self):
+        """A server that answers before it has read a body reads on: what it gets then must be the rest of it, or an end, not the
+        next request. Looks for a length of which the proxy still has the rest: shorter ones are with the server's
+        kernel as a whole, of longer ones the client has some, and its connection ends."""
+        parts = []
+
+        def serve(connection):
+            with connection, contextlib.suppress(OSError):
+                parts.append(data := bytearray(connection.recv(1 << 10)))
+                if b"/first" in data:
+                    sent.wait(0.1)
+                    time.sleep(0.02)
+                connection.sendall(OK + b"Content-Length: 2\r\n\r\nok")
+                time.sleep(0.02)
+                while block := connection.recv(1 << 20):
+                    data += block
+                    if b"/second" in block:
+                        connection.sendall(OK + b"Content-Length: 2\r\n\r\nok")
+
+        def accept():
+            with contextlib.suppress(OSError):
+                while True:
+                    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        threading.Thread(target=accept, daemon=True).start()
+        passes, ends = 0, 1 << 25
+        with self.proxy(upstream=f"http://127.0.0.1:{listener.getsockname()[1]}"):
+            while ends - passes > 2048:
+                size = (passes + ends) // 2
+                sent = threading.Event()
+                parts.clear()
+                head = ASK.replace(b"/v1/x", b"/first") + b"Content-Length: %d\r\n\r\n" % size
+                second = ASK.replace(b"/v1/x", b"/second") + b"Content-Length: 0\r\nConnection: close\r\n\r\n"
+                with self.connect() as client:  # does not wait for the first answer
+                    sender = threading.Thread(target=self.send, args=(client, head + bytes(size) + second, sent))
+                    sender.start()
+                    answers = read_all(client)
+                    sender.join()
+                self.assertTrue(answers.startswith(OK), answers)
+                if answers.count(OK) == 1:
+                    self.assertIn(b"Connection: close", answers)
+                    ends = size
+                    continue
+                first = bytes(parts[0].split(b"\r\n\r\n", 1)[1])
+                self.assertEqual(first[:size].find(b"/second"), -1, f"the next request is a part of the {size} bytes")
+                passes, ends = (size, ends) if len(first) >= size else (passes, size)
+
+    @staticmethod
+    def send(client, data, done):
+        with contextlib.suppress(OSError):
+            client.sendall(data)
+            done.set()
+
     def test_an_answer_that_is_cut_never_looks_whole(self):
         """Where the client knows the end by that of the connection alone, it is reset."""
         for body in (b"5\r\nhello\r\n", b"5\r\nhello\r\nx\r\n", b"5\r\nhel", b"5\r\nhello\r\n0\r\n"):

@@ -20,7 +20,7 @@ class Limits(Case):
     """Each with a server that does as `serve` says with a connection."""
 
     @contextlib.contextmanager
-    def relay(self, serve, scheme="http"):
+    def relay(self, serve, scheme="http", places=0):
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
 
@@ -34,7 +34,7 @@ class Limits(Case):
                     threading.Thread(target=one, args=(listener.accept()[0],), daemon=True).start()
         threading.Thread(target=accept, daemon=True).start()
         process = subprocess.Popen([os.path.join(TOOLS, "relay"), f"{scheme}://127.0.0.1:{listener.getsockname()[1]}",
-                                    str(int(1000 * PATIENCE_S)), str(int(1000 * CONNECT_S))], stdin=subprocess.PIPE,
+                                    str(int(1000 * PATIENCE_S)), str(int(1000 * CONNECT_S)), *([str(places)] if places else [])], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, text=True)
         self.started.append(process)
         self.port = int(process.stdout.readline().rsplit(":", 1)[1])
@@ -136,6 +136,48 @@ class Limits(Case):
             self.assertTrue(answer.startswith(b"HTTP/1.1 504 "), answer)
             self.assertIn(b"TLS handshake", answer)
         self.assertEqual(self.ends, ["504 broken"])
+
+
+    def test_who_reads_nothing_makes_room(self):
+        """Whole requests with answers that nobody fetches hold a place only until somebody needs it."""
+        def endless(connection):
+            connection.recv(1 << 16)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n")
+            while True:
+                connection.sendall(bytes(1 << 16))
+
+        def serve(connection):
+            endless(connection) if b"/endless" in connection.recv(1 << 16, socket.MSG_PEEK) else self.answers(connection)
+        with self.relay(serve, places=2):
+            for _ in range(2):
+                self.connect().sendall(HEAD.replace(b"/v1/x", b"/endless") + b"Content-Length: 0\r\n\r\n")
+            client = self.connect()
+            client.sendall(HEAD + b"Content-Length: 3\r\n\r\nEND")
+            self.assertTrue(read_all(client).endswith(b"ok"))
+        self.assertEqual(sorted(self.ends), ["200 answered", "200 cancelled", "200 cancelled"])
+
+    def test_what_nobody_fetched_is_no_end(self):
+        """The relay ends while the last bytes of an answer wait for their client. Looks for a length of which only the relay has
+        the rest: shorter ones are in the kernel as a whole, of longer ones the server has some."""
+        whole, cut = 0, 1 << 24
+        while cut - whole > 4096:
+            size = (whole + cut) // 2
+
+            def serve(connection):
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(size))
+                sent.set()
+            sent = threading.Event()
+            with self.relay(serve):
+                client = self.connect()
+                client.sendall(HEAD + b"Content-Length: 0\r\n\r\n")
+                sent.wait(0.1)
+                time.sleep(0.03)
+            try:
+                self.assertEqual(len(read_all(client).split(b"\r\n\r\n", 1)[1]), size, "bytes of an answer without a length")
+                whole = size
+            except ConnectionError:
+                cut = size
 
 
 class Crowds(Case):

@@ -164,14 +164,6 @@ def ask_and_stay(path, n):
     return work
 
 
-def how_served(path):
-    """How one is given a reading; None: refused."""
-    try:
-        return reading(path)[0]
-    except (AssertionError, OSError):
-        return None
-
-
 @needs_root
 class Hostile(DaemonCase):
     def tree(self):
@@ -194,7 +186,7 @@ class Hostile(DaemonCase):
         for _ in range(3):
             self.served(path)
         self.end_held(pid)
-        eventually(lambda: self.in_process(as_member(MEMBERS[0]), lambda: how_served(path)) == NUMBER, "the account is settled")
+        eventually(lambda: self.in_process(as_member(MEMBERS[0]), lambda: reading(path))[0] == NUMBER, "the account is settled")
         eventually(lambda: self.descriptors(daemon) <= before, "all descriptors are closed")
         self.stop(daemon)
 

@@ -10,6 +10,7 @@ HUGE = SECRET + "x" * 3000
 
 # Passwords and keys in meters' URIs: refused, each with one line that does not name them.
 URIS = ["redfish://me:{}@localhost:1/x", "mqtt://me:{}@localhost:1/t", "mqtts://me:{}@localhost:1/t?colour=red", "mqtt://me%3A{}@localhost/t",
+        "mqtt://me%3A{}%40localhost/t", "mqtt://me%3A{}%40localhost/t?colour=red", "redfish://me%3Aa%40{}%40localhost:1?qos=9",
         "redfish://:{}@[::1]:1", "mqtt://me:a/{}@localhost/t", "redfish://me:a/{}@localhost", "redfish://me:a?{}@localhost", "redfish://me:a?b={}@localhost",
         "redfish://me:a?password={}@localhost", "mqtt://me:a@b:{}@localhost/t?qos=9", "mqtt://me:a b {}@localhost/t", "mqtt:me:{}@localhost/t",
         "mqtt://me:{}%zz@localhost/t", "mqtt://me:a#{}@localhost/t",
@@ -56,7 +57,7 @@ class Secrets(Case):
     def test_of_the_settings_file(self):
         os.makedirs(self.path("config/nrg"))
         env = self.env(XDG_CONFIG_HOME=self.path("config"))
-        for uri in (f"redfish://me:{LONG}@localhost:1/x", f"mqtt://localhost/t?password={SECRET}"):
+        for uri in (f"redfish://me:{LONG}@localhost:1/x", f"mqtt://me%3A{SECRET}%40localhost/t", f"mqtt://localhost/t?password={SECRET}"):
             self.write("config/nrg/nrg.conf", f"meter = {uri}\n")
             with self.subTest(uri[:30]):
                 self.refused("sensors", "--root", self.root, env=env)

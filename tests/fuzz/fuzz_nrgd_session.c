@@ -166,6 +166,15 @@ static void move(const uint8_t *data, size_t n)
     write_file("intel-rapl:0", "energy_uj", text, 0600);
 }
 
+/* The next list is a new one, if the counter that never moves got another range. */
+static void reload(struct fixture *f, size_t n)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%zu\n", 2000000000 + n);
+    write_file("intel-rapl:0:0", "max_energy_range_uj", text, 0644);
+    f->catalogs.newest->made_ns = 0;
+}
+
 static void happen(struct fixture *f, unsigned what, const uint8_t *data, size_t n)
 {
     if (what < CLIENTS)
@@ -177,7 +186,7 @@ static void happen(struct fixture *f, unsigned what, const uint8_t *data, size_t
     else if (what == LEAVE && n)
         leave(f, data[0] % CLIENTS);
     else if (what == RELOAD && f->catalogs.newest)
-        f->catalogs.newest->made_ns = 0;
+        reload(f, n);
     for (struct nrg_sensor_reader *r = f->catalogs.readers.first; r; r = r->next)
         r->now.t_ns = 0; /* a moment later */
 }

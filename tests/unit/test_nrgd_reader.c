@@ -12,12 +12,14 @@
 #include "support/tree.h"
 
 #define ZONE  "/sys/class/powercap/intel-rapl:0"
+#define CORE  "/sys/class/powercap/intel-rapl:0:0"
 #define RANGE INT64_C(262143328850)
 
 struct fixture {
     struct tree tree;
     struct nrg_catalogs catalogs;
     int64_t energy_uj;
+    int lists; /* that differ */
 };
 
 struct client {
@@ -25,13 +27,18 @@ struct client {
     struct nrg_wire_row row;
 };
 
-static void set_energy(struct fixture *f, int64_t energy_uj)
+static void close_to_others(const struct fixture *f, const char *file)
 {
     char path[256];
+    snprintf(path, sizeof path, "%s%s", f->tree.path, file);
+    assert_int_equal(chmod(path, 0600), 0);
+}
+
+static void set_energy(struct fixture *f, int64_t energy_uj)
+{
     f->energy_uj = energy_uj;
     tree_write(&f->tree, ZONE "/energy_uj", "%lld\n", (long long)(energy_uj % RANGE));
-    snprintf(path, sizeof path, "%s" ZONE "/energy_uj", f->tree.path);
-    assert_int_equal(chmod(path, 0600), 0);
+    close_to_others(f, ZONE "/energy_uj");
 }
 
 static void begin(struct fixture *f)
@@ -41,6 +48,9 @@ static void begin(struct fixture *f)
     tree_write(&f->tree, ZONE "/name", "package-0\n");
     tree_write(&f->tree, ZONE "/max_energy_range_uj", "%lld\n", (long long)RANGE);
     set_energy(f, RANGE - 1000000);
+    tree_write(&f->tree, CORE "/name", "core\n");
+    tree_write(&f->tree, CORE "/energy_uj", "5\n");
+    close_to_others(f, CORE "/energy_uj");
     f->catalogs.ctx = &f->tree.ctx;
 }
 
@@ -69,6 +79,7 @@ static void come(struct fixture *f, struct client *c)
 {
     if (f->catalogs.newest)
         f->catalogs.newest->made_ns = 0;
+    tree_write(&f->tree, CORE "/max_energy_range_uj", "%lld\n", (long long)RANGE + f->lists++);
     nrg_session_init(&c->session, &f->catalogs, NRG_VIEW_COARSE);
     ask(c, NRG_WIRE_HELLO);
     ask(c, NRG_WIRE_OPEN);
@@ -192,11 +203,60 @@ static void a_dead_counter_is_opened_anew(void **state)
     end(&f);
 }
 
+/* Lists that are alive are few: who comes again and again does not keep what comes later out. */
+static void what_has_not_changed_is_one_list(void **state)
+{
+    static struct fixture f;
+    static struct client old[6], new;
+    (void)state;
+    begin(&f);
+    for (size_t i = 0; i < 6; i++) {
+        f.lists = 0;
+        come(&f, &old[i]);
+        assert_ptr_equal(old[i].session.catalog, old[0].session.catalog);
+    }
+    f.lists = 1;
+    come(&f, &new);
+    assert_ptr_not_equal(new.session.catalog, old[0].session.catalog);
+    for (size_t i = 0; i < 6; i++)
+        nrg_session_release(&old[i].session);
+    nrg_session_release(&new.session);
+    end(&f);
+}
+
+/* Descriptors that could not be sent are closed, and their numbers are others': no refusal has
+ * them. */
+static void what_is_closed_is_not_sent(void **state)
+{
+    static struct fixture f;
+    static struct nrg_session session;
+    static struct nrg_reply reply;
+    union nrg_wire_packet packet;
+    (void)state;
+    begin(&f);
+    nrg_session_init(&session, &f.catalogs, NRG_VIEW_FULL);
+    session.spare_fds = NRG_SHARE_MAX;
+    size_t size = nrg_wire_begin(&packet, NRG_WIRE_HELLO, true);
+    assert_int_equal(nrg_session_take(&session, &packet, size, &reply), 0);
+    size = nrg_wire_begin(&packet, NRG_WIRE_OPEN, true);
+    packet.request.wanted = 1;
+    assert_int_equal(nrg_session_take(&session, &packet, size, &reply), 0);
+    assert_int_equal(reply.n_fds, 1);
+    tree_remove(&f.tree, ZONE "/energy_uj");
+    assert_true(nrg_session_stream(&session, &reply) < 0);
+    assert_int_equal(reply.packet.head.type, NRG_WIRE_REFUSED);
+    assert_int_equal(reply.n_fds, 0);
+    nrg_session_release(&session);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_count_for_all_lists),
                                        cmocka_unit_test(each_life_of_a_count_has_its_epoch),
                                        cmocka_unit_test(a_counter_that_went_away_begins_anew),
-                                       cmocka_unit_test(a_dead_counter_is_opened_anew)};
+                                       cmocka_unit_test(a_dead_counter_is_opened_anew),
+                                       cmocka_unit_test(what_has_not_changed_is_one_list),
+                                       cmocka_unit_test(what_is_closed_is_not_sent)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,9 +13,10 @@ static void names(void **state)
     static const char *const secret[] = {"password", "Password",      "passwd",  "pwd",    "pass",
                                          "token",    "access_token",  "api-key", "apikey", "key",
                                          "secret",   "client_secret", "auth",    "X-Auth", "sig"};
-    static const char *const open[] = {"password-file", "keyfile",   "keepalive", "qos",
-                                       "period",        "cafile",    "columns",   "author",
-                                       "keys",          "token-path"};
+    static const char *const open[] = {"password-file", "keyfile",    "keepalive",  "qos",
+                                       "period",        "cafile",     "columns",    "author",
+                                       "keys",          "token-path", "max_tokens", "tokenizer",
+                                       "output-tokens"};
     (void)state;
     for (size_t i = 0; i < sizeof secret / sizeof *secret; i++)
         assert_true(nrg_is_secret_name(secret[i], strlen(secret[i])));
@@ -34,6 +35,9 @@ static void uris(void **state)
         {"redfish://me:p@w:x@host", "redfish://me:***@host", true},
         {"redfish://me:p/w@host/x", "redfish://me:***@host/x", true},
         {"redfish://me%3apw@host", "redfish://me%3a***@host", true},
+        {"redfish://me%3apw%40host/x", "redfish://me%3a***%40host/x", true},
+        {"redfish://me:p%40w%40host", "redfish://me:***%40host", true},
+        {"mqtt://host:1883/a%40b", "mqtt://host:1883/a%40b", false},
         {"redfish://me@[::1]:8443/x", "redfish://me@[::1]:8443/x", false},
         {"redfish://[::1]:8443/x", "redfish://[::1]:8443/x", false},
         {"redfish://me:pw@[::1]:8443", "redfish://me:***@[::1]:8443", true},

@@ -54,7 +54,7 @@ static void keep_trusted_folders(void)
     char *path = strdup(getenv("PATH") ? getenv("PATH") : ""), *save = NULL;
     for (char *folder = path ? strtok_r(path, ":", &save) : NULL; folder;
          folder = strtok_r(NULL, ":", &save))
-        if (!nrg_trust_file(folder, NULL) && nrg_str_addf(&kept, "%s:", folder))
+        if (!nrg_trust_system_file(folder, NULL) && nrg_str_addf(&kept, "%s:", folder))
             _exit(127);
     if (!path || nrg_str_addf(&kept, "/usr/sbin:/usr/bin:/sbin:/bin") ||
         setenv("PATH", kept.text, 1))

@@ -252,7 +252,8 @@ static void end_answer(struct nrg_connection *c)
     c->answered_ns = c->proxy->now_ns;
     c->request.end_ns = c->came_ns;
     nrg_request_end(c, NRG_REQUEST_ANSWERED);
-    if (c->close_server || c->asking != NRG_ASK_DONE)
+    /* The server waits for the rest of a body: it would take the next request for that. */
+    if (c->close_server || c->asking != NRG_ASK_DONE || nrg_buffer_used(&c->to_server))
         nrg_connection_drop_server(c);
 }
 

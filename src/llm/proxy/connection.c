@@ -80,10 +80,12 @@ void nrg_connection_drop_server(struct nrg_connection *c)
     c->from_server.from = c->from_server.to = 0;
 }
 
-/* The client would take its end for that of the answer. */
+/* The client would take its end for that of the answer, of which some is still to come, or here. */
 static bool would_look_whole(const struct nrg_connection *c)
 {
-    return c->cuts || (c->answering == NRG_ANSWER_BODY && nrg_answer_ends_by_close(c));
+    bool lacks = c->answering == NRG_ANSWER_BODY ||
+                 (c->answering == NRG_ANSWER_DONE && nrg_buffer_used(&c->to_client));
+    return c->cuts || (lacks && nrg_answer_ends_by_close(c));
 }
 
 void nrg_connection_close(struct nrg_connection *c, enum nrg_proxy_outcome outcome)

@@ -119,7 +119,8 @@ static int parse_request_line(struct nrg_http_head *head)
     const char *at = head->first.at, *end = at + head->first.n;
     const char *blank = memchr(at, ' ', head->first.n);
     const char *second = blank ? memchr(blank + 1, ' ', (size_t)(end - blank - 1)) : NULL;
-    if (!second || memchr(second + 1, ' ', (size_t)(end - second - 1)))
+    if (!second || memchr(second + 1, ' ', (size_t)(end - second - 1)) ||
+        memchr(at, '\t', head->first.n)) /* some part words there, too */
         return refuse(head, "the first line is not 'METHOD PATH VERSION'");
     head->method = (struct nrg_http_text){at, (size_t)(blank - at)};
     head->target = (struct nrg_http_text){blank + 1, (size_t)(second - blank - 1)};

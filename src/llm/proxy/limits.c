@@ -6,9 +6,10 @@
  * for a slow server is not slow, and an answer may take as long as the server likes.
  *
  * When places run out, who keeps the relay waiting makes room: those whose head is not there first,
- * then those between two requests, at last bodies that come more slowly than the least rate. A head
- * comes with its connection: it gets time for a packet that Linux repeats (TCP_RTO_MIN, 0.2 s). The
- * others get what a packet takes that is lost where nothing is known of the way (RFC 6298: 1 s).
+ * then those between two requests, at last bodies that come more slowly than the least rate, and
+ * who has taken nothing of an answer for PATIENCE_NS. A head comes with its connection: it gets
+ * time for a packet that Linux repeats (TCP_RTO_MIN, 0.2 s). The others get what a packet takes
+ * that is lost where nothing is known of the way (RFC 6298: 1 s).
  */
 #include "base/clock.h"
 #include "llm/proxy/internal.h"
@@ -129,12 +130,20 @@ void nrg_limits_enforce(struct nrg_connection *c, int64_t since_ns)
         connect_on(c);
 }
 
+/* What the client's socket has no room for waits here. */
+static bool awaits_reader(const struct nrg_connection *c)
+{
+    return nrg_buffer_used(&c->to_client) > 0;
+}
+
 /* Since when it keeps the relay waiting; of a body, by how much it is behind the least rate. */
 static int64_t waited_ns(const struct nrg_connection *c)
 {
     int64_t now_ns = c->proxy->now_ns;
     if (c->lingers)
         return now_ns - c->active_ns;
+    if (awaits_reader(c))
+        return now_ns - c->sent_ns;
     return awaits_head(c) ? now_ns - c->awaited_ns : c->granted_ns - c->left_ns;
 }
 
@@ -143,6 +152,8 @@ static int yields(const struct nrg_connection *c)
 {
     bool no_head =
         !c->lingers && awaits_head(c) && (nrg_buffer_used(&c->from_client) || !c->has_asked);
+    if (awaits_reader(c))
+        return waited_ns(c) >= patience_ns(c->proxy);
     if (waited_ns(c) < (no_head ? YIELD_HEAD_NS : YIELD_NS))
         return 0;
     if (no_head)

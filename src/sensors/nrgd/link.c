@@ -156,11 +156,13 @@ static int refusal(const struct nrg_wire_refused *refused, struct nrg_error *err
     return nrg_fail(err, -ECONNREFUSED, NULL, "nrgd refuses: %s", text);
 }
 
-/* Programs that do not agree: whoever is asked says which versions there are. */
+/* Programs that do not agree: whoever is asked says which versions there are. Of other packets of
+ * another version nothing is known but the head. */
 static int disagreement(const union nrg_wire_packet *answer, struct nrg_error *err)
 {
-    bool refused = answer->head.type == NRG_WIRE_REFUSED;
-    const char *text = refused ? answer->refused.program : answer->welcome.program;
+    const char *text = answer->head.type == NRG_WIRE_REFUSED   ? answer->refused.program
+                       : answer->head.type == NRG_WIRE_WELCOME ? answer->welcome.program
+                                                               : "(of an unknown release)";
     char program[sizeof answer->hello.program];
     nrg_copy_clean(program, sizeof program, text, strlen(text));
     return nrg_fail(err, -EPROTONOSUPPORT, NULL,
