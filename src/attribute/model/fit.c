@@ -87,26 +87,36 @@ static void take_powers(struct work *w, const double *mean)
         w->others_w = w->power_w[f->others_class];
 }
 
-/* Posterior mean of the design's columns. */
-static int find_mean(const struct work *w, double *mean)
+/* The design's rows summed up, and the posterior of its columns. The sums are the caller's. */
+static int solve(const struct work *w, struct nrg_model_sums *sums, double *mean,
+                 double *covariance)
 {
     struct nrg_arena memory = {0};
     struct nrg_model_room room;
-    struct nrg_model_sums sums = {0};
-    size_t k = w->design.k;
+    size_t k = w->design.k + w->design.n_extra;
     double *prior = nrg_arena_array(&memory, k + 1, sizeof *prior);
-    double *covariance = nrg_arena_array(&memory, k * (k + 1) / 2 + 1, sizeof *covariance);
     int rc = nrg_model_room_init(&room, &memory, k);
     if (!rc)
-        rc = nrg_model_sums_init(&sums, k);
+        rc = nrg_model_sums_init(sums, k);
     if (!rc)
-        rc = nrg_design_sum(&w->design, w->scales.noise, w->others_w, &sums);
+        rc = nrg_design_sum(&w->design, w->scales.noise, w->others_w, sums);
     if (!rc) {
         nrg_scales_prior(&w->scales, w->facts, &w->design, prior);
-        nrg_model_posterior(&sums, prior, mean, covariance, &room);
+        nrg_model_posterior(sums, prior, mean, covariance, &room);
     }
-    nrg_model_sums_release(&sums);
     nrg_arena_release(&memory);
+    return rc;
+}
+
+/* Posterior mean of the blocks' columns. */
+static int find_mean(const struct work *w, double *mean)
+{
+    struct nrg_model_sums sums = {0};
+    size_t k = w->design.k;
+    double *covariance = nrg_calloc(k * (k + 1) / 2 + 1, sizeof *covariance);
+    int rc = covariance ? solve(w, &sums, mean, covariance) : -ENOMEM;
+    nrg_model_sums_release(&sums);
+    free(covariance);
     return rc;
 }
 
@@ -290,21 +300,13 @@ static int make_scores(struct nrg_model_fit *fit, const struct work *w)
 
 static int make_posterior(struct nrg_model_fit *fit, struct work *w)
 {
-    struct nrg_model_room room;
     struct nrg_model_sums sums = {0};
     size_t k = fit->k + fit->n_extra, cells = k * (k + 1) / 2 + 1;
-    double *prior = nrg_arena_array(&fit->memory, k + 1, sizeof *prior);
     fit->mean = nrg_arena_array(&fit->memory, k + 1, sizeof *fit->mean);
     fit->covariance = nrg_arena_array(&fit->memory, cells, sizeof *fit->covariance);
     fit->data2 = nrg_arena_array(&fit->memory, cells, sizeof *fit->data2);
-    int rc = nrg_model_room_init(&room, &fit->memory, k);
-    if (!rc)
-        rc = nrg_model_sums_init(&sums, k);
-    if (!rc)
-        rc = nrg_design_sum(&w->design, w->scales.noise, w->others_w, &sums);
+    int rc = fit->memory.failed ? -ENOMEM : solve(w, &sums, fit->mean, fit->covariance);
     if (!rc) {
-        nrg_scales_prior(&w->scales, w->facts, &w->design, prior);
-        nrg_model_posterior(&sums, prior, fit->mean, fit->covariance, &room);
         memcpy(fit->data2, sums.gram.a, (cells - 1) * sizeof *fit->data2);
         fit->rows = sums.n;
     }

@@ -18,7 +18,7 @@ struct nrg_model_fit {
     size_t first[NRG_BLOCKS + 1];
     double *mean;       /* k + n_extra */
     double *covariance; /* packed: of the rows' noise and the priors */
-    double *data2;      /* packed: what of it the rows' noise makes, C G C */
+    double *data2;      /* packed: G, of which the rows' noise makes C G C */
     double *scores;     /* C u of each block of time: [block * (k + n_extra) + column] */
     size_t n_scores;
     double residual; /* rms of what is not explained, over that of the rows */

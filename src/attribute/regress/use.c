@@ -18,7 +18,7 @@
 
 #include "attribute/internal.h"
 #include "attribute/left_over.h"
-#include "attribute/model/result.h"
+#include "attribute/regress/by_model.h"
 #include "attribute/regress/idle/idle.h"
 #include "attribute/regress/load/in_step.h"
 #include "attribute/regress/load/split.h"
@@ -155,9 +155,9 @@ static void leave_out_ends(const struct nrg_engine *e, const struct nrg_part *pa
     o->end_ns = o->course.end_ns = marked.end_ns;
 }
 
-static int make_options(struct nrg_engine *e, struct nrg_part *part,
-                        const struct nrg_class_split *split, struct nrg_arena *memory,
-                        struct nrg_regress_options *options)
+int nrg_regress_options_make(struct nrg_engine *e, struct nrg_part *part,
+                             const struct nrg_class_split *split, struct nrg_arena *memory,
+                             struct nrg_regress_options *options)
 {
     bool separate = nrg_regress_needs_own(e, part), by_age = split && split->by_age;
     const struct nrg_timeline *tl = separate ? nrg_regress_own(e, part, memory) : part->tl;
@@ -206,7 +206,7 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part,
                             struct nrg_regress **regress)
 {
     struct nrg_regress_options options;
-    int rc = make_options(e, part, split, memory, &options);
+    int rc = nrg_regress_options_make(e, part, split, memory, &options);
     return rc ? rc : nrg_regress_new(&options, regress);
 }
 
@@ -421,64 +421,6 @@ static int give_regress(void *regress, const struct nrg_class_activity *activity
     return nrg_regress_slice(regress, activity);
 }
 
-static int give_facts(void *facts, const struct nrg_class_activity *activity)
-{
-    return nrg_facts_add(facts, activity);
-}
-
-/* Baselines, of a domain whose idle power they show. */
-static const struct nrg_span_ns *find_baselines(const struct nrg_engine *e,
-                                                const struct nrg_part *part,
-                                                struct nrg_arena *memory, size_t *n)
-{
-    size_t runs;
-    const struct nrg_run *run = nrg_recording_runs(e->recording, &runs);
-    struct nrg_span_ns *all = nrg_arena_array(memory, runs + 1, sizeof *all);
-    *n = 0;
-    if (!all || !part->idle_known || strcmp(part->out->idle_source, "baseline") != 0 ||
-        nrg_regress_needs_own(e, part))
-        return NULL;
-    for (size_t i = 0; i < runs; i++)
-        if (!strcmp(run[i].kind, "baseline") && run[i].end_ns > run[i].begin_ns)
-            all[(*n)++] = (struct nrg_span_ns){run[i].begin_ns, run[i].end_ns};
-    return all;
-}
-
-/* The same by the one model (model/fit.h). */
-static int model_classes(struct nrg_engine *e, struct nrg_part *part,
-                         const struct nrg_slicer *slicer, struct nrg_regress_result *result)
-{
-    struct nrg_arena memory = {0};
-    struct nrg_regress_options options;
-    struct nrg_facts facts = {0};
-    struct nrg_model_fit fit = {0};
-    int rc = make_options(e, part, NULL, &memory, &options);
-    size_t n = 0;
-    const struct nrg_span_ns *baselines = rc ? NULL : find_baselines(e, part, &memory, &n);
-    if (n)
-        options.idle_w = NAN;
-    if (!rc)
-        rc = nrg_facts_init(&facts, &options, baselines, n);
-    if (!rc)
-        rc = nrg_slicer_hand_over(slicer, e, part, NULL, give_facts, &facts);
-    if (!rc) {
-        nrg_facts_finish(&facts);
-        rc = nrg_model_fit_make(&fit, &facts);
-    }
-    if (!rc)
-        rc = nrg_model_fit_result(&fit, &facts, options.confidence, result);
-    if (!rc && n && part->idle_known) { /* it is told as a correction of the baselines' */
-        result->idle_off_w = result->idle_w - part->out->idle_w;
-        result->beside_w = result->beside_idle_w = result->idle_off_w;
-        result->beside_half_w = result->t * sqrt(result->idle_variance);
-        result->idle_fitted = false;
-    }
-    nrg_model_fit_release(&fit);
-    nrg_facts_release(&facts);
-    nrg_arena_release(&memory);
-    return rc;
-}
-
 int nrg_regress_classes(struct nrg_engine *e, struct nrg_part *part,
                         const struct nrg_slicer *slicer, const struct nrg_class_split *split,
                         struct nrg_regress_result *result, struct nrg_updates_found *updates)
@@ -486,7 +428,7 @@ int nrg_regress_classes(struct nrg_engine *e, struct nrg_part *part,
     struct nrg_arena memory = {0};
     struct nrg_regress *regress = NULL;
     if (e->options->engine == NRG_ENGINE_MODEL)
-        return model_classes(e, part, slicer, result);
+        return nrg_regress_by_model(e, part, slicer, result);
     int rc = start_regression(e, part, split, &memory, &regress);
     if (!rc)
         rc = nrg_slicer_hand_over(slicer, e, part, split, give_regress, regress);
