@@ -44,13 +44,12 @@ say "nrg report $recording --html $page     a page to look at and to send on"
 echo "Open it in a browser: file://$(cd "$(dirname "$page")" && pwd)/$(basename "$page")"
 
 say "What next"
-cat <<END
-  $nrg sensors                      what can be measured here, and how to get the rest
-  $nrg run -- COMMAND               your own program
-  $nrg run --torch -- python3 X.py  the same, with a row for each PyTorch module
-  $nrg view $recording              the page again, in the browser
-  $nrg report --json $recording   all numbers for other programs
-  $nrg calibrate --quick            joules per multiplication and per byte of this machine
-  $nrg meter list                   meters at the plug, and how to name them
-  $nrg run --help                   rates, repeats, baseline, carbon
-END
+next() { printf '  %-40s %s\n' "$1" "$2"; }
+next "$nrg sensors" "what can be measured here, and how to get the rest"
+next "$nrg run -- COMMAND" "your own program"
+next "$nrg run --torch -- python3 X.py" "the same, with a row for each PyTorch module"
+next "$nrg view $recording" "the page again, in the browser"
+next "$nrg report --json $recording" "all numbers for other programs"
+next "$nrg calibrate --quick" "joules per multiplication and per byte of this machine"
+next "$nrg meter list" "meters at the plug, and how to name them"
+next "$nrg run --help" "rates, repeats, baseline, carbon"

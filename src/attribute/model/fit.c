@@ -13,12 +13,12 @@
 #include "attribute/sensor/search.h"
 #include "base/mem.h"
 
-#define LIMIT       8.0
-#define MOST_STRAYS 0.03
-#define HILLS       3
-#define TURNS       2
-#define SCORES      64 /* blocks of time */
-#define PATTERN_MAX 8  /* rounds of a refinement */
+#define LIMIT       8.0  /* deviations: chance makes none so large in any recording */
+#define MOST_STRAYS 0.03 /* of the rows: more of them are no strays, but a model that is wrong */
+#define HILLS       3    /* coarse places that are refined: ATTRIBUTION.md has 3 to 5 */
+#define TURNS       2    /* of powers, scales and theta, each made of what the others found */
+#define SCORES      64   /* blocks of time */
+#define PATTERN_MAX 8    /* rounds of a refinement */
 
 /* A fit in work. */
 struct work {

@@ -5,13 +5,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define DECADES_DOWN 11
-#define ROUNDS       4
-#define BLOCK_MOST   10.0
+#define DECADES_DOWN 11   /* to NRG_SCALE_FLOOR */
+#define ROUNDS       4    /* over all scales */
+#define BLOCK_MOST   10.0 /* of mean_w^2: beyond it readings alone decide */
 #define NOISE_MOST   10.0
 #define AGE_FLOOR_S  3e-6 /* no reading is punctual to less */
 #define NOISE_FLOOR  1e-8 /* noise at the rounding alone would let one bad row decide */
-#define GAIN         1e-3
+#define GAIN         1e-3 /* of log evidence: less is rounding */
 
 void nrg_scales_start(struct nrg_scales *s, const struct nrg_facts *f)
 {
